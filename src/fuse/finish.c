@@ -128,9 +128,38 @@ static void add_places(finish *w, place *p, int32_t g)
 	}
 }
 
+/* The next group: one after which memory is free, or the smallest number. */
+static int32_t next_of(fuse_early *e, const bool *ready, int32_t *from, int32_t n)
+{
+	int32_t g = fuse_early_next(e, ready);
+
+	if (g >= 0)
+		return g;
+	while (*from < n && !ready[*from])
+		++*from;
+	return *from;
+}
+
+/* Groups with this leader. */
+static int32_t add_sorted(finish *w, const int32_t *leader, int32_t g,
+	fuse_groups *sorted)
+{
+	int32_t before = sorted->at.n;
+
+	for (int32_t i = g; i < w->g->at.n; i++) {
+		if (leader[i] != g)
+			continue;
+		*vec_push(w->f->a, &sorted->at) = w->g->at.at[i];
+		if (leader[i] == i && w->g->at.at[i]->batch < 0)
+			break;
+	}
+	return sorted->at.n - before;
+}
+
 /*
- * Topological order of the groups, the smallest number first; groups with one
- * leader count as one and stay together. leader[g] <= g.
+ * Topological order of the groups, the smallest number first, but for what makes
+ * memory free (early.c); groups with one leader count as one and stay together.
+ * leader[g] <= g.
  */
 static void sort(finish *w, const int32_t *leader)
 {
@@ -138,37 +167,28 @@ static void sort(finish *w, const int32_t *leader)
 	place *all = arena_array(w->f->a, place, n + 1);
 	place *p = arena_array(w->f->a, place, n + 1);
 	bool *ready = arena_array(w->f->a, bool, n + 1);
+	fuse_early *early = fuse_early_new(w->f, w->g, leader);
 	fuse_groups sorted = {0};
+	int32_t g;
 
-	for (int32_t g = 0; g < n; g++)
+	for (g = 0; g < n; g++)
 		add_places(w, all, g);
-	for (int32_t g = 0; g < n; g++)
+	for (g = 0; g < n; g++)
 		for (int32_t i = 0; i < all[g].then.n; i++)
 			before(w, p, leader[g], leader[all[g].then.at[i]]);
-	for (int32_t g = 0; g < n; g++)
+	for (g = 0; g < n; g++)
 		ready[g] = leader[g] == g && p[g].n_before == 0;
-	while (from < n) {
-		int32_t g = from;
-
-		if (!ready[g]) {
-			from++;
-			continue;
-		}
+	while ((g = next_of(early, ready, &from, n)) < n) {
 		ready[g] = false;
-		for (int32_t i = g; i < n; i++) {
-			if (leader[i] != g)
-				continue;
-			*vec_push(w->f->a, &sorted.at) = w->g->at.at[i];
-			done++;
-			if (leader[i] == i && w->g->at.at[i]->batch < 0)
-				break;
-		}
+		done += add_sorted(w, leader, g, &sorted);
+		fuse_early_ran(early, g);
 		for (int32_t i = 0; i < p[g].then.n; i++) {
 			int32_t k = p[g].then.at[i];
 
 			if (--p[k].n_before > 0)
 				continue;
 			ready[k] = true;
+			fuse_early_ready(early, k);
 			if (k < from)
 				from = k;
 		}

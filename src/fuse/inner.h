@@ -19,6 +19,7 @@
  *   conflict.c   finds equations that share no loop, and where each loop ends
  *   conflict_text.c  .. as sentences
  *   apart.c      finds what each kernel computes, and keeps pairs apart
+ *   early.c      finds groups after which memory is free
  *   finish.c     turns sets into kernels; batches
  */
 #ifndef FUSE_INNER_H
@@ -354,6 +355,16 @@ void fuse_apart_out(fuse_state *f, const eqn_unit *e, int32_t n,
 	eqn_unit *const *p);
 /* The merges of a kernel that is made of these units. */
 void fuse_merges(fuse_state *f, fuse_plan *p, const fuse_kernel *k);
+
+/* ---- early.c: for groups that are being sorted; those with one leader are one ---- */
+typedef struct fuse_early fuse_early;
+fuse_early *fuse_early_new(
+	fuse_state *f, const fuse_groups *g, const int32_t *leader);
+/* All that it depends on has run; it has run. */
+void fuse_early_ready(fuse_early *x, int32_t it);
+void fuse_early_ran(fuse_early *x, int32_t it);
+/* One that is ready and should run now, whatever its number is; or -1. */
+int32_t fuse_early_next(fuse_early *x, const bool *ready);
 
 /* ---- finish.c ---- */
 void fuse_finish(fuse_state *f, fuse_groups *g, fuse_plan *p, bool batch);

@@ -4,7 +4,8 @@
  * Inputs and outputs are in the caller's arrays. The other tensors share a slab:
  * step by step, a tensor takes the smallest free hole that fits at the step that
  * writes it, and frees it after the step that reads it last, so that tensors
- * used in one step never overlap. Copies to outputs read tensors at the end.
+ * used in one step never overlap. Copies to outputs read tensors at the end. If the
+ * slab is smaller with the largest tensors first, they are there (fit.c).
  *
  *   a: steps 0-1, b: steps 1-2, c: steps 2-3   ->   a and c at offset 0
  *
@@ -336,6 +337,8 @@ void plan_locate(plan *p, const plan_options *o)
 			p->location[t].first >= 0 && !follows(p, leader, t))
 			p->location[t].where = PLAN_SLAB;
 	place_slab(p, a, o);
+	if (!o->apart)
+		plan_fit(p, a, o->guard_bytes);
 	follow_leaders(p, leader);
 	place_scratch(p);
 	arena_free(a);

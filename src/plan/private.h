@@ -15,6 +15,9 @@ enum { PLAN_ALIGN = 64 };
 
 /* Gives every tensor of the launches its location (locate.c). */
 void plan_locate(plan *p, const plan_options *o);
+/* Gives those of the slab other offsets if it is smaller then; each takes so many bytes
+ * more (fit.c). */
+void plan_fit(plan *p, arena *a, size_t guard);
 
 static inline size_t plan_round_up(size_t n)
 {
