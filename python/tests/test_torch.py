@@ -39,7 +39,7 @@ def both(f, *args, whole=True):
     for a, b in zip(*sides):
         for x, y in zip(a, b):
             if isinstance(x, torch.Tensor):
-                torch.testing.assert_close(y, x)
+                torch.testing.assert_close(y, x, equal_nan=True)
                 assert y.is_contiguous() or not x.is_contiguous()
     if whole:
         assert tenon.torch.report() == {}
@@ -73,6 +73,22 @@ CASES = {
     "losses": lambda x, y: (F.mse_loss(x, y), F.smooth_l1_loss(x, y),
                             F.cross_entropy(x, torch.tensor([1, 2, 7, 0])),
                             F.binary_cross_entropy_with_logits(x, y.sigmoid())),
+    "order": lambda x, y: (x.kthvalue(3)[0], x.median(1)[0], y.nanmedian(), y.cummax(1)[0],
+                           x.cummin(0)[1], (x * 2).round().mode(1)[0], y.logcumsumexp(1),
+                           torch.searchsorted(x.detach().sort(1)[0], y, right=True),
+                           torch.bucketize(y, torch.arange(-2, 3)), x.histc(5, -1, 1)),
+    "masks": lambda x, y: (x.masked_scatter(y > 0, y * 3), x.put(torch.tensor([-1, 3]), y[0, :2]),
+                           torch.nonzero_static(x > 0, size=9),
+                           x.index_reduce(0, torch.tensor([1, 1, 0, 3]), y, "amax")),
+    "special": lambda x, y: (torch.lgamma(x), torch.digamma(y), torch.polygamma(2, x.abs() + 1),
+                             torch.i0(x * 9), torch.special.i1e(y * 30), torch.erfc(x * 4),
+                             torch.erfinv(y.tanh()), torch.special.erfcx(x * 3)),
+    "bits": lambda x, y: (x.copysign(y), x.copysign(-0.0), *torch.frexp(x), x.ldexp(y.round()),
+                          y.signbit(), x.hypot(y), y.angle(), x.round(decimals=1),
+                          torch.nextafter(x.detach(), y.detach())),
+    "distances": lambda x, y: (torch.cdist(x, y, 1.0), torch.cdist(x, y, 3.0),
+                               torch.cdist(x, y, float("inf")), torch.dist(x, y, 3),
+                               torch.addbmm(x, y.view(2, 4, 4), x.repeat(2, 1).view(2, 4, 8))),
     "gelu": lambda x, y: (F.gelu(x), F.gelu(y, approximate="tanh"), F.elu(x), F.silu(y)),
 }
 
@@ -99,6 +115,8 @@ def test_pooling():
     both(lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), x)
     both(lambda x: F.adaptive_avg_pool2d(x, (3, 5)), x)
     both(lambda x: F.max_pool2d(x, 2, return_indices=True), x)
+    both(lambda x: F.adaptive_max_pool2d(x, (4, 3), return_indices=True), x)
+    both(lambda x: F.interpolate(x, (4, 11), mode="bilinear", antialias=True), x)
 
 
 def test_attention():
@@ -126,6 +144,18 @@ def test_random():
          rand(4, 8), whole=False)
     assert set(tenon.torch.report().values()) == {"random numbers"}
     assert len(tenon.torch.programs()) == 2  # forward and backward
+
+
+def test_special_values():
+    """What stands at the ends and at poles of functions made of several rows."""
+    inf, nan = float("inf"), float("nan")
+    x = torch.tensor([0.0, -0.0, 1.0, -1.0, -2.5, 1e-40, 3e38, -3e38, inf, -inf, nan, 171.5])
+    y = x.flip(0)
+    both(lambda x, y: (torch.lgamma(x), torch.digamma(x), torch.i0(x), torch.special.i1e(x),
+                       torch.erfc(x), torch.special.erfcx(x), torch.erfinv(x), x.copysign(y),
+                       *torch.frexp(x), x.hypot(y), x.angle(), x.signbit(), x.cummax(0)[1],
+                       torch.nextafter(x, y), x.nanmedian(), x.median(0)[0], x.kthvalue(12)[0]),
+         x, y)
 
 
 def test_mutation():

@@ -49,6 +49,28 @@ def scaled(b, n, words, x):
 
 
 @builder
+def round_decimals(b, n, row, x, *, decimals=0):
+    if not is_float(x.dtype):
+        return x
+    ten = 10.0 ** abs(decimals)
+    to, back = ("mul", "div") if decimals >= 0 else ("div", "mul")
+    return b.map(back, b.map("round", b.map(to, x, ten)), ten)
+
+
+@builder
+def hypot(b, n, row, x, y):
+    """The larger one times what is at most the root of 2."""
+    dtype = out(n)[0]
+    x, y = b.map("abs", b.cast(x, dtype)), b.map("abs", b.cast(y, dtype))
+    large, small = b.map("max", x, y), b.map("min", x, y)
+    ratio = b.map("div", small, large)
+    r = b.map("mul", large, b.map("sqrt", b.map("add", b.map("square", ratio), 1.0)))
+    plain = b.map("or", b.map("eq", large, 0.0, dtype="bool"),
+                  b.map("isinf", large, dtype="bool"))
+    return b.where(plain, large, r)
+
+
+@builder
 def test(b, n, row, x):
     return b.map(row, b.cast(x, x.dtype if is_float(x.dtype) else "f32"), dtype="bool")
 

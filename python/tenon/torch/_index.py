@@ -1,6 +1,6 @@
 """Gather, scatter, sort: rows are written for the places of the indices."""
 from ._elementwise import out
-from ._shape import part
+from ._shape import part, size_of
 from ._text import Unsupported, Value, broadcast_shapes, builder
 
 IDENTITY = {"+=": 0, "*=": 1, "max=": float("-inf"), "min=": float("inf")}
@@ -222,6 +222,27 @@ def scatter_reduce(b, n, row, x, dim, ids, src, reduce, include_self=True):
 def scatter_reduce_old(b, n, row, x, dim, ids, src, reduce):
     return scatter_reduce(b, n, row, x, dim, ids, src,
                           {"add": "sum", "multiply": "prod"}[reduce])
+
+
+@builder
+def put_flat(b, n, row, x, ids, source, accumulate=False):
+    """At places in the order of memory, as if x had one axis."""
+    if 0 in x.shape or 0 in ids.shape:
+        return x
+    flat, count = b.reshape(x, (size_of(x.shape),)), (size_of(ids.shape),)
+    ids = counted(b, b.reshape(ids, count), size_of(x.shape))
+    r = put(b, flat, 0, ids, b.reshape(source, count), "+=" if accumulate else "set")
+    return b.reshape(r, x.shape)
+
+
+@builder
+def index_reduce(b, n, row, x, dim, ids, src, reduce, *, include_self=True):
+    shape = x.shape
+    x, ids, src = lifted(b, x, ids, src)
+    ids = b.reshape(ids, (src.shape[dim],) + (1,) * (x.rank - 1 - dim % x.rank))
+    r = scatter_reduce(b, n, row, x, dim, b.broadcast(ids, src.shape), src, reduce,
+                       include_self)
+    return b.reshape(r, shape)
 
 
 # -- order --

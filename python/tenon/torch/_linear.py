@@ -30,10 +30,67 @@ def dot(b, n, row, x, y):
 
 
 @builder
+def addbmm(b, n, row, c, x, y, *, beta=1, alpha=1):
+    p = b.one("einsum", [x, y], x.dtype, out(n)[1], equation="bij,bjk->ik")
+    p = p if alpha == 1 else b.map("mul", p, alpha)
+    if beta == 0:
+        return p
+    return b.map("add", p, c if beta == 1 else b.map("mul", c, beta))
+
+
+@builder
+def trilinear(b, n, row, x, y, z, expand1, expand2, expand3, sumdim, unroll_dim=1):
+    """The sum over axes of the product of three, which get axes of extent 1 first."""
+    wide = []
+    for v, axes in ((x, expand1), (y, expand2), (z, expand3)):
+        shape = list(v.shape)
+        for a in axes:
+            shape.insert(a, 1)
+        wide.append(b.reshape(v, shape))
+    product = b.map("mul", b.map("mul", wide[0], wide[1]), wide[2])
+    return b.reduce("reduce_sum", product, sumdim, False)
+
+
+def _differences(b, x, y):
+    """[.., i, j, k]: of each row of x to each of y."""
+    x = b.reshape(x, x.shape[:-1] + (1,) + x.shape[-1:])
+    return b.map("sub", x, b.reshape(y, y.shape[:-2] + (1,) + y.shape[-2:]))
+
+
+@builder
 def cdist(b, n, row, x, y, p, compute_mode):
-    if p != 2:
-        raise Unsupported(f"distances with p = {p}")
-    return b.one("cdist", [x, y], x.dtype, out(n)[1])
+    shape = out(n)[1]
+    if p == 2:
+        return b.one("cdist", [x, y], x.dtype, shape)
+    d = b.map("abs", _differences(b, x, y))
+    if p == 0:
+        d = b.cast(b.map("ne", d, 0.0, dtype="bool"), x.dtype)
+    elif p not in (1, float("inf")):
+        d = b.map("pow", d, float(p))
+    if x.shape[-1] == 0 or 0 in shape:
+        return b.fill(shape, 0, x.dtype)
+    r = b.reduce("reduce_max" if p == float("inf") else "reduce_sum", d, [len(shape)], False)
+    return r if p in (0, 1, float("inf")) else b.map("pow", r, 1 / p)
+
+
+@builder
+def cdist_backward(b, n, row, g, x, y, p, dist):
+    dtype, shape = out(n)
+    if p == 0 or 0 in shape or 0 in g.shape:
+        return b.fill(shape, 0, dtype)
+    d = _differences(b, x, y)
+    size, sign = b.map("abs", d), b.map("sign", d)
+    g, dist = b.reshape(g, g.shape + (1,)), b.reshape(dist, dist.shape + (1,))
+    if p == float("inf"):
+        part = b.map("mul", sign, b.cast(b.map("eq", size, dist, dtype="bool"), dtype))
+    elif p == 1:
+        part = sign
+    else:
+        ratio = b.map("div", size, dist)
+        part = b.map("mul", sign, ratio if p == 2 else b.map("pow", ratio, p - 1.0))
+        none = b.map("eq", size if p < 1 else dist, 0.0, dtype="bool")
+        part = b.where(none, b.fill((), 0, dtype), part)
+    return b.reduce("reduce_sum", b.map("mul", part, g), [d.rank - 2], False)
 
 
 # -- convolution --
@@ -104,6 +161,18 @@ def ranges(kernel, extents):
                      + [f"y{i} < {e}" for i, e in enumerate(extents)])
 
 
+def flat_place(left, kernel, start, dilation, sizes):
+    """Text: where in an image element number left of the window at start is."""
+    parts, place = [], ""
+    for i in reversed(range(len(kernel))):
+        parts.insert(0, f"({left} % {kernel[i]})" if i else f"({left})")
+        left = f"({left} / {kernel[i]})"
+    for i, size in enumerate(sizes):
+        here = f"({start[i]} + {parts[i]} * {dilation[i]})"
+        place = here if i == 0 else f"({place} * {size} + {here})"
+    return place
+
+
 def used(n, i):
     return any(u.args[1] == i for u in n.users)
 
@@ -124,20 +193,49 @@ def max_pool(b, n, row, x, kernel, stride=(), padding=0, dilation=1, ceil_mode=F
         name = b.row(f"(x[n, c, {d}]:num) -> m {{ m[{o}] max= x[n, c, {at}] else -{low}"
                      f" for {span} }}")
         return [b.reshape(b.one(name, [x], x.dtype, full), shape), None]
-    window, place, left = p[0], "", f"k[{o}]"
+    window = p[0]
     for i in range(1, k):
         window = f"({window}) * {kernel[i]} + {p[i]}"
-    parts = []  # the place in the window, axis by axis, from the last
-    for i in reversed(range(k)):
-        parts.insert(0, f"({left} % {kernel[i]})" if i else f"({left})")
-        left = f"({left} / {kernel[i]})"
-    for i in range(k):
-        here = f"(y{i} * {stride[i]} - {padding[i]} + {parts[i]} * {dilation[i]})"
-        place = here if i == 0 else f"({place} * {x.shape[2 + i]} + {here})"
+    start = [f"y{i} * {s} - {q}" for i, (s, q) in enumerate(zip(stride, padding))]
+    place = flat_place(f"k[{o}]", kernel, start, dilation, x.shape[2:])
     name = b.row(f"(x[n, c, {d}]:num) -> m, o {{ (m, k)[{o}] argmax= "
                  f"(x[n, c, {at}] else -{low}, {window}) for {span}; o[{o}] = {place} }}")
     m, i = b.call(name, [x], [(x.dtype, full), ("i64", full)])
     return [b.reshape(m, shape), b.reshape(i, shape)]
+
+
+@builder
+def adaptive_max(b, n, row, x, size):
+    """Windows begin at y * h / o and end at (y + 1) * h / o, rounded up."""
+    shape = tuple(n.meta["val"][0].shape)
+    k = 3 if "3d" in str(n.target) else 2
+    x = batched(b, x, k)
+    full = x.shape[:2] + shape[-k:]
+    if 0 in full:
+        return [b.fill(shape, 0, x.dtype), b.fill(shape, 0, "i64")]
+    y, p = axes_text(k)
+    start, inside, kernel = [], [], []
+    for i, (h, o) in enumerate(zip(x.shape[2:], full[2:])):
+        start.append(f"y{i} * {h} / {o}")
+        inside.append(f"p{i} < (y{i} * {h} + {h + o - 1}) / {o} - y{i} * {h} / {o}")
+        kernel.append(max(-(-(j + 1) * h // o) - j * h // o for j in range(o)))
+    d = ", ".join(f"d{i}" for i in range(k))
+    at = ", ".join(f"{s} + {q}" for s, q in zip(start, p))
+    o = ", ".join(["n", "c"] + y)
+    window = p[0]
+    for i in range(1, k):
+        window = f"({window}) * {kernel[i]} + {p[i]}"
+    name = b.row(f"(x[n, c, {d}]:num) -> m, o {{ (m, k)[{o}] argmax= ((x[n, c, {at}] else "
+                 f"-inf) where {' and '.join(inside)} else -inf, {window}) for "
+                 f"{ranges(kernel, full[2:])}; o[{o}] = "
+                 f"{flat_place(f'k[{o}]', kernel, start, [1] * k, x.shape[2:])} }}")
+    m, i = b.call(name, [x], [(x.dtype, full), ("i64", full)])
+    return [b.reshape(m, shape), b.reshape(i, shape)]
+
+
+@builder
+def adaptive_max_backward(b, n, row, g, x, ids):
+    return max_pool_backward(b, n, row, g, x, None, None, None, None, None, ids)
 
 
 @builder
@@ -241,6 +339,41 @@ def _along(b, x, m, axis, transposed):
     shape[axis] = m.shape[1 if transposed else 0]
     return b.one("einsum", [m, x], x.dtype, shape,
                  equation=f"{m_axes},{x_axes}->{o_axes}")
+
+
+def _smooth(b, dtype, h, o, align, scale):
+    """[o, h]: weights of a triangle around each place of the result, as wide as 2 places
+    of the larger side."""
+    if align:
+        step = (h - 1) / (o - 1) if o > 1 else 0.0
+    else:
+        step = 1 / scale if scale else h / o
+    wide = max(step, 1.0)
+    center = b.map("mul", b.map("add", b.cast(b.iota(o), "f64"), 0.5), step)
+    center = b.reshape(center, (o, 1))
+    i = b.reshape(b.cast(b.iota(h), "f64"), (1, h))
+    far = b.map("abs", b.map("div", b.map("add", b.map("sub", i, center), 0.5), wide))
+    w = b.map("max", b.map("add", b.map("neg", far), 1.0), 0.0)
+    w = b.map("div", w, b.reduce("reduce_sum", w, [1], True))
+    return b.cast(w, dtype)
+
+
+def _smooth_axes(b, n, x, images, size, align, scales, back):
+    if is_float(x.dtype):
+        for i, (h, o) in enumerate(zip(images, size)):
+            x = _along(b, x, _smooth(b, x.dtype, h, o, align, scales[i]), 2 + i, back)
+        return x
+    raise Unsupported(f"smooth images of {x.dtype}")
+
+
+@builder
+def resize_smooth(b, n, row, x, size, align, scales_h=None, scales_w=None):
+    return _smooth_axes(b, n, x, x.shape[2:], size, align, (scales_h, scales_w), False)
+
+
+@builder
+def resize_smooth_backward(b, n, row, g, size, sizes, align, scales_h=None, scales_w=None):
+    return _smooth_axes(b, n, g, sizes[2:], size, align, (scales_h, scales_w), True)
 
 
 @builder

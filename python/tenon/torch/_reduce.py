@@ -1,4 +1,6 @@
 """Reductions, and what runs along an axis."""
+import math
+
 from ._elementwise import out
 from ._text import Unsupported, builder, is_float
 
@@ -73,6 +75,46 @@ def running(b, n, row, x, dim, dtype=None):
     if x.rank == 0:
         return x
     return b.one(row, [x], x.dtype, x.shape, axis=dim % x.rank)
+
+
+@builder
+def running_logsumexp(b, n, row, x, dim):
+    """A scan: each is log(exp(x) + exp(the one before))."""
+    if x.rank == 0:
+        return x
+    dim %= x.rank
+    e = [f"e{a}" for a in range(x.rank)]
+    at = ", ".join(e)
+    before = ", ".join(f"{a} - 1" if i == dim else a for i, a in enumerate(e))
+    p = f"(o[{before}] else -inf)"
+    high = f"max(x[{at}], {p})"
+    name = b.row(f"(x[{at}]:float) -> o {{ o[{at}] = {high} + sel(x[{at}] == {p}, "
+                 f"{math.log(2)!r}, log1p(exp(-abs(x[{at}] - {p})))) }}")
+    wide = b.one(name, [b.cast(x, "f64")], "f64", x.shape)  # as PyTorch carries it
+    return b.cast(wide, x.dtype)
+
+
+@builder
+def histogram(b, n, row, x, bins=100, min=0, max=0):
+    """Counts of elements; those outside of the range are in no bin."""
+    x = _flat(b, x)
+    if 0 in x.shape:
+        return b.fill((bins,), 0, x.dtype)
+    if min == max:  # the range is that of the elements, or 2 around one
+        low, high = (b.reduce(r, x, [0], False) for r in ("reduce_min", "reduce_max"))
+        one = b.map("eq", low, high, dtype="bool")
+        low = b.where(one, b.map("sub", low, 1), low)
+        high = b.where(one, b.map("add", high, 1), high)
+    else:
+        low, high = b.fill((), min, x.dtype), b.fill((), max, x.dtype)
+    at = b.map("div", b.map("mul", b.map("sub", x, low), bins), b.map("sub", high, low))
+    at = b.map("min", b.cast(b.map("floor", at) if is_float(x.dtype) else at, "i64"), bins - 1)
+    inside = b.map("and", b.map("ge", x, low, dtype="bool"),
+                   b.map("le", x, high, dtype="bool"))
+    at = b.where(inside, at, b.fill((), -1, "i64"))
+    name = b.row(f"(x[i]:num, k[i]:int) -> o {{ o[j] = cast(0, x) for j < {bins}; "
+                 "o[k[i]] += cast(1, x) else skip }")
+    return b.one(name, [x, at], x.dtype, (bins,))
 
 
 @builder

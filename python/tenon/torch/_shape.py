@@ -145,7 +145,7 @@ def stretch(b, n, x):
         raise Unsupported("a view of memory that is not dense")
     inner = [x.shape[a] for a in order]
     back = [order.index(a) for a in range(x.rank)]
-    flat = b.reshape(b.transpose(x, order), (_size(x.shape),))
+    flat = b.reshape(b.transpose(x, order), (size_of(x.shape),))
     return flat, lambda y: b.transpose(b.reshape(y, inner), back)
 
 
@@ -232,7 +232,7 @@ def roll(b, n, row, x, shifts, dims=()):
     dims = [dims] if isinstance(dims, int) else list(dims)
     shape, flat = x.shape, not dims
     if flat:
-        x, dims = b.reshape(x, (_size(shape),)), [0]
+        x, dims = b.reshape(x, (size_of(shape),)), [0]
     total = {}
     for d, s in zip(dims, shifts):
         total[d % x.rank] = total.get(d % x.rank, 0) + s
@@ -241,7 +241,7 @@ def roll(b, n, row, x, shifts, dims=()):
     return b.reshape(x, shape)
 
 
-def _size(shape):
+def size_of(shape):
     n = 1
     for e in shape:
         n *= e

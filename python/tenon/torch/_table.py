@@ -5,8 +5,8 @@ import re
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from . import _attention, _elementwise, _index, _linear, _random  # noqa: F401
-from . import _reduce, _shape  # noqa: F401
+from . import _attention, _bits, _elementwise, _index, _linear, _order  # noqa: F401
+from . import _random, _reduce, _shape, _special  # noqa: F401
 from ._text import builders
 
 _LINE = re.compile(r'^OP\("([\w.]+)", (\w+), "([^"]*)"\)$')
@@ -50,6 +50,7 @@ upsample_linear1d upsample_trilinear3d upsample_bicubic2d
 grid_sampler_2d col2im im2col reflection_pad1d_backward reflection_pad2d_backward
 reflection_pad3d_backward glu glu_backward _softmax_backward_data
 _log_softmax_backward_data nll_loss_forward nll_loss_backward lift _chunk_cat
-index_add index_copy masked_fill addmv addr unfold unfold_backward _fused_rms_norm""".split()
+_batch_norm_with_update_functional batch_norm_backward dist index_add
+index_copy masked_fill addmv addr unfold unfold_backward _fused_rms_norm""".split()
 
 operators = _read()
