@@ -473,7 +473,9 @@ tn_status tn_optimizer_step(tn_optimizer *o)
 		h.c1 = correction(o, o->o.beta1);
 		h.c2 = correction(o, o->o.beta2);
 	}
-	for (int32_t i = 0; i < o->n && s >= 0; i++)
+	/* in the order in which backward makes gradients, most often: what updates
+	 * share is then computed with the first of them */
+	for (int32_t i = o->n - 1; i >= 0 && s >= 0; i--)
 		s = update(o, &o->slot[i], &h);
 	tn_step_leave(o->c);
 	tn_no_grad_leave(o->c);
