@@ -134,7 +134,7 @@ class Side:
         self.n = 0
 
     def step(self):
-        torch.manual_seed(self.n)
+        torch.default_generator.manual_seed(self.n)  # nothing is noted for other devices
         self.n += 1
         loss = self.loss(self.call)
         self.opt.zero_grad()

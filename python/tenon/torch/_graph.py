@@ -14,7 +14,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from .._tenon import Error, _parse
-from ._random import drawn
+from ._random import drawn, shorter
 from ._table import operators
 from ._text import Text, Unsupported, Value, dtype_of, order_of
 
@@ -28,6 +28,14 @@ said = set()
 # the shorter way past the parser of arguments, where this version of PyTorch has it
 _empty = getattr(torch._C._dynamo.guards, "_empty_strided_cpu",
                  lambda shape, stride, dtype: torch.empty_strided(shape, stride, dtype=dtype))
+
+
+def _compared(t, shape, stride):
+    if t.shape != shape or t.stride() != stride and t.numel() > 1:
+        raise AssertionError("another shape or other strides")
+
+
+_assert_layout = getattr(torch._C._dynamo.guards, "assert_size_stride", _compared)
 
 
 def say(node, why):
@@ -64,16 +72,28 @@ def operands(node):
 def reader(args):
     """f(env): these arguments with what env has for their nodes. What is no list of
     nodes and constants is walked at each call."""
-    def get(n, env):
-        return env[n] if n in env else val(n)
+    def known(n):  # a number that follows from the shapes: no step computes it
+        return n.op != "placeholder" and is_number(val(n))
 
+    args = torch.fx.map_arg(args, lambda n: val(n) if known(n) else n)
     if not nodes_of(args):
         return lambda env: args
     if isinstance(args, (tuple, list)) and all(
             isinstance(a, Node) or not nodes_of(a) for a in args):
         slots = [(a, isinstance(a, Node)) for a in args]
-        return lambda env: [get(a, env) if is_node else a for a, is_node in slots]
-    return lambda env: torch.fx.map_arg(args, lambda n: get(n, env))
+        return lambda env: [env[a] if is_node else a for a, is_node in slots]
+    return lambda env: torch.fx.map_arg(args, env.__getitem__)
+
+
+def function_of(gm, node):
+    """What computes a node that PyTorch runs: by a shorter way, if there is one."""
+    if node.op == "call_module":
+        return gm.get_submodule(node.target)
+    v = val(node)
+    if node.target is aten.empty.memory_format and v.device.type == "cpu":
+        of = tuple(v.shape), v.stride(), v.dtype
+        return lambda *args, **kwargs: _empty(*of)
+    return shorter.get(node.target, node.target)
 
 
 class Program:
@@ -99,8 +119,9 @@ class Program:
                     raise AssertionError(f"{name} is {dtype}{list(shape)}, not {v.dtype} "
                                          f"{list(v.shape)}")
 
-    def __call__(self, tensors):
-        kept, places = [], []
+    def as_wanted(self, tensors):
+        """The tensors, or dense copies of those whose memory is not as it should be."""
+        result = []
         for i, (t, (shape, stride, dtype)) in enumerate(zip(tensors, self.wants)):
             if t.shape != shape or t.dtype != dtype or not t.is_cpu:
                 raise RuntimeError(
@@ -111,10 +132,20 @@ class Program:
                     raise RuntimeError(f"tenon: input {i}, which is written, has strides "
                                        f"{t.stride()}, not {stride}")
                 t = torch.empty_strided(shape, stride, dtype=dtype).copy_(t)
-                kept.append(t)
-            places.append(t.data_ptr())
+            result.append(t)
+        return result
+
+    def __call__(self, tensors):
+        try:
+            for t, (shape, stride, dtype) in zip(tensors, self.wants):
+                _assert_layout(t, shape, stride)
+                if t.dtype is not dtype or not t.is_cpu or t.is_neg():
+                    raise AssertionError("another dtype or device, or not negated yet")
+        except AssertionError:
+            tensors = self.as_wanted(tensors)
         out = [_empty(*of) for of in self.gives]
-        self.program._run(tuple(places), tuple([t.data_ptr() for t in out]))
+        self.program._run(tuple([t.data_ptr() for t in tensors]),
+                          tuple([t.data_ptr() for t in out]))
         return out
 
 
@@ -350,7 +381,7 @@ class Plan:
             if nodes:
                 self.steps.append(compiled(nodes, outs))
         self.inputs = [n for n in self.nodes if n.op == "placeholder"]
-        self.reads = {n: (reader(n.args), reader(n.kwargs))
+        self.reads = {n: (function_of(self.gm, n), reader(n.args), reader(n.kwargs))
                       for n in self.late + [n for s in self.steps
                                             if not isinstance(s, Program) for n in s]}
         self.read_results = reader(self.result.args[0])
@@ -373,10 +404,8 @@ class Plan:
         return self.read_results(env)
 
     def eager(self, n, env):
-        args, kwargs = (read(env) for read in self.reads[n])
-        if n.op == "call_module":
-            return self.gm.get_submodule(n.target)(*args, **kwargs)
-        return n.target(*args, **kwargs)
+        f, args, kwargs = self.reads[n]
+        return f(*args(env), **kwargs(env))
 
 
 def alive(nodes, used):

@@ -34,6 +34,9 @@ def randn_like(x, dtype=None, layout=None, device=None, pin_memory=None,
     return aten.randn.default(x.shape, dtype=dtype or x.dtype, device=device or x.device)
 
 
+# the same functions past the dispatcher's way through Python
+shorter = {aten.bernoulli.p: torch.bernoulli}
+
 decompositions = {
     aten.native_dropout.default: native_dropout,
     aten.rand_like.default: rand_like,
