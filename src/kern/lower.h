@@ -97,10 +97,15 @@ struct block { /* a BLOCK that is open: where its piece begins */
 /* A value that is reduced over the lanes of the loop around. */
 struct lane_acc {
 	int32_t eqn;
-	int32_t n; /* accumulators of each component */
+	int32_t n; /* accumulators of each component, for each row */
 	int32_t turn;
+	/* variables of the result that unrolled loops inside walk: rows abreast */
+	int32_t n_vars, rows;
+	struct {
+		int32_t var, rows;
+	} walk[LOOP_MAX_WALKS];
 	tn_dtype acc[IR_MAX_COMP];
-	val *v[IR_MAX_COMP]; /* [component][turn] */
+	val *v[IR_MAX_COMP]; /* [component][turn * rows + row] */
 };
 struct hold { /* an accumulator in a register, see lower_hold.c */
 	int32_t eqn;
@@ -353,6 +358,7 @@ struct place_of lw_target(lowering *lw, int32_t eqn, int32_t comp);
 void lw_open_lane_accs(lowering *lw, const loop_node *loop, int32_t unroll);
 void lw_close_lane_accs(lowering *lw, int32_t first);
 struct lane_acc *lw_find_acc(lowering *lw, int32_t eqn);
+int32_t lw_acc_now(const lowering *lw, const struct lane_acc *l);
 val lw_as_acc(lowering *lw, val v);
 void lw_part(lowering *lw, const loop_node *n);
 void lw_join(lowering *lw, const loop_node *n);

@@ -5,7 +5,8 @@
  * A reduction over the variable of the lanes has several accumulators of one
  * vector each. In the end they are combined pairwise, then their lanes in
  * halves, then the result with the value accumulated before, always in this
- * order.
+ * order. Where unrolled loops inside walk several elements of the result - rows
+ * abreast - each of them has its own.
  */
 #include "kern/lower.h"
 
@@ -46,6 +47,35 @@ val lw_as_acc(lowering *lw, val v)
 			       : lw_to_lanes(lw, v);
 }
 
+/* Which accumulator the current iteration of all loops adds to. */
+int32_t lw_acc_now(const lowering *lw, const struct lane_acc *l)
+{
+	int64_t at = l->turn;
+
+	for (int32_t i = 0; i < l->n_vars; i++)
+		at = at * l->walk[i].rows + lw->plus[l->walk[i].var];
+	return (int32_t)at;
+}
+
+/* The loops between n and `loop` that walk elements of its result; schedule/ has
+ * checked that they are unrolled, and how many there are. */
+static void find_rows(const lowering *lw, const loop_node *loop,
+	const loop_node *n, struct lane_acc *l)
+{
+	const loop_eqn *e = &lw->k->eqn[n->eqn];
+
+	l->rows = 1;
+	/* (`loop` may be a copy of the node in the tree) */
+	for (const loop_node *u = n->up; u->var != loop->var || u->lanes <= 1;
+		u = u->up) {
+		if (u->kind != LOOP_FOR || (e->reduced >> u->var & 1) != 0)
+			continue;
+		l->walk[l->n_vars].var = u->var;
+		l->walk[l->n_vars++].rows = (int32_t)lw->span[u->var].len;
+		l->rows *= (int32_t)lw->span[u->var].len;
+	}
+}
+
 /*
  * Finds the reductions over the loop's variable, whose results do not depend on
  * it.
@@ -62,6 +92,7 @@ static void find_accs(
 			return;
 		for (int32_t i = 0; i < e->e->n_out; i++)
 			l.acc[i] = loop_lane_acc(lw->k, e, i);
+		find_rows(lw, loop, n, &l);
 		*vec_push(lw->a, &lw->acc) = l;
 	}
 	for (int32_t i = 0; i < n->n_child; i++)
@@ -82,8 +113,8 @@ void lw_open_lane_accs(lowering *lw, const loop_node *loop, int32_t unroll)
 			val v = lw_as_acc(lw, lw_ex(lw,
 				ir_identity(lw->s, e->e->monoid, j, l->acc[j])));
 
-			l->v[j] = arena_array(lw->a, val, unroll);
-			for (int32_t u = 0; u < unroll; u++)
+			l->v[j] = arena_array(lw->a, val, unroll * l->rows);
+			for (int32_t u = 0; u < unroll * l->rows; u++)
 				l->v[j][u] = lw_register(lw, v, v.id);
 		}
 	}
@@ -109,35 +140,37 @@ static val shuffled(lowering *lw, val x, int32_t half)
 	return lw_shuffle(lw, x, x, list);
 }
 
-/* Combines all accumulators into the first one. */
-static void fold_turns(
-	lowering *lw, const struct lane_acc *l, struct how h, val *x)
+/* Combines all accumulators of a row into the first one. */
+static void fold_turns(lowering *lw, const struct lane_acc *l, struct how h,
+	int32_t row, val *x)
 {
 	int32_t m = h.e->e->n_out;
 	val y[IR_MAX_COMP];
 
 	for (int32_t step = 1; step < l->n; step *= 2)
 		for (int32_t u = 0; u + step < l->n; u += 2 * step) {
+			int32_t at = u * l->rows + row;
+
 			for (int32_t i = 0; i < m; i++) {
-				x[i] = l->v[i][u];
-				y[i] = l->v[i][u + step];
+				x[i] = l->v[i][at];
+				y[i] = l->v[i][at + step * l->rows];
 			}
 			fold(lw, h, x, y);
 			for (int32_t i = 0; i < m; i++)
-				lw_set(lw, l->v[i][u], x[i]);
+				lw_set(lw, l->v[i][at], x[i]);
 		}
 	for (int32_t i = 0; i < m; i++)
-		x[i] = l->v[i][0];
+		x[i] = l->v[i][row];
 }
 
-static void close_acc(lowering *lw, const struct lane_acc *l)
+static void close_row(lowering *lw, const struct lane_acc *l, int32_t row)
 {
 	const loop_eqn *e = &lw->k->eqn[l->eqn];
 	struct how h = {e, l->acc, false};
 	val x[IR_MAX_COMP], y[IR_MAX_COMP], old[IR_MAX_COMP];
 	int32_t lanes = lw->lanes, m = e->e->n_out;
 
-	fold_turns(lw, l, h, x);
+	fold_turns(lw, l, h, row, x);
 	for (int32_t half = lanes / 2; half > 0; half /= 2) {
 		for (int32_t i = 0; i < m; i++)
 			y[i] = shuffled(lw, x[i], half);
@@ -161,10 +194,32 @@ static void close_acc(lowering *lw, const struct lane_acc *l)
 	lw->lanes = lanes;
 }
 
+/* Closes walk i and those after it, of the rows that begin at `row`. */
+static void close_rows(
+	lowering *lw, const struct lane_acc *l, int32_t i, int32_t row)
+{
+	int32_t var;
+	form v;
+
+	if (i == l->n_vars) {
+		close_row(lw, l, row);
+		return;
+	}
+	var = l->walk[i].var;
+	v = lw->var[var];
+	lw->var[var] = lw->span[var].lo;
+	for (int32_t r = 0; r < l->walk[i].rows; r++) {
+		lw->plus[var] = r;
+		close_rows(lw, l, i + 1, row * l->walk[i].rows + r);
+	}
+	lw->plus[var] = 0;
+	lw->var[var] = v;
+}
+
 void lw_close_lane_accs(lowering *lw, int32_t first)
 {
 	for (int32_t i = first; i < lw->acc.n; i++)
-		close_acc(lw, &lw->acc.at[i]);
+		close_rows(lw, &lw->acc.at[i], 0, 0);
 	lw->acc.n = first;
 }
 

@@ -157,7 +157,7 @@ static void accumulate(lowering *lw, const loop_node *n)
 	for (int32_t i = 0; i < m; i++) {
 		if (l == NULL && held == NULL)
 			p[i] = lw_target(lw, n->eqn, i);
-		x[i] = l != NULL      ? l->v[i][l->turn]
+		x[i] = l != NULL      ? l->v[i][lw_acc_now(lw, l)]
 		       : held != NULL ? held[i]
 				      : lw_load(lw, &p[i], false);
 	}

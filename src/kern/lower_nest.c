@@ -509,6 +509,16 @@ static void pieces(struct span *s, const struct span *old, int64_t size)
 	}
 }
 
+/* A number of which the length is a multiple; 1: unknown. */
+static int64_t length_of(const struct span *s)
+{
+	if (s->len >= 0)
+		return s->len;
+	if (s->most > 0)
+		return gcd_i64(s->most, s->rest);
+	return s->whole > 0 ? s->whole : 1;
+}
+
 /* Lowers the block that begins at `from`. */
 static void piece(lowering *lw, const loop_node *n, form from)
 {
@@ -518,7 +528,7 @@ static void piece(lowering *lw, const loop_node *n, form from)
 
 	if (n->number >= 0)
 		lw->var[n->number] = kern_div(lw->b, from, n->size);
-	if (old.len >= 0 && old.len % n->size == 0) {
+	if (length_of(&old) % n->size == 0) {
 		*s = (struct span){
 			from, end, -1, -1, n->size, mult, 0, 0, 0, 0};
 	} else {
@@ -658,16 +668,6 @@ static void stages(lowering *lw, const loop_node *n)
 			whole && i == 0);
 	lw_close(lw);
 	kern_wait(lw->b, 0);
-}
-
-/* A number of which the length is a multiple; 1: unknown. */
-static int64_t length_of(const struct span *s)
-{
-	if (s->len >= 0)
-		return s->len;
-	if (s->most > 0)
-		return gcd_i64(s->most, s->rest);
-	return s->whole > 0 ? s->whole : 1;
 }
 
 static void span(lowering *lw, const loop_node *n)

@@ -59,6 +59,10 @@ typedef struct loop_clip {
 	int64_t stride;
 } loop_clip;
 
+/* Rows abreast: iterations of loops inside a loop in lanes that walk elements of a
+ * sum along it, and the number of such loops, at most. */
+enum { LOOP_MAX_ABREAST = 16, LOOP_MAX_WALKS = 4 };
+
 typedef struct loop_node loop_node;
 struct loop_node {
 	loop_kind kind;

@@ -92,6 +92,10 @@ bool loop_leaves(
 void loop_vectorise(loop_kernel *k);
 void loop_vectorise_nest(loop_kernel *k, loop_node *n);
 void loop_parallel(loop_kernel *k);
+/* abreast.c: several rows of a sum in lanes are read at a time */
+void loop_rows_abreast(loop_kernel *k);
+/* How many of n's rows would be, in blocks of any size; 1: it has no such rows. */
+int32_t loop_rows_at_once(loop_kernel *k, loop_node *n);
 /* Tiles the chain of loops n .. m if an input is read across its lines. */
 bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m);
 int64_t loop_stage_bytes(loop_kernel *k, const loop_node *block);

@@ -39,8 +39,8 @@ static loop_node *block(loop_kernel *k, loop_node *n, int64_t size)
 
 /* The length of a block of n's variable, whose iterations are in `inside` chunks
  * each; 1: each iteration is a chunk. */
-static int64_t chunk_size(const loop_kernel *k, const loop_node *n,
-	int64_t n_chunks, int64_t inside)
+static int64_t chunk_size(
+	loop_kernel *k, loop_node *n, int64_t n_chunks, int64_t inside)
 {
 	int64_t ext = k->var[n->var].extent, work = loop_work(k, n) / inside;
 	int64_t each = work > ext ? work / ext : 1, size;
@@ -57,6 +57,12 @@ static int64_t chunk_size(const loop_kernel *k, const loop_node *n,
 		int64_t step = (int64_t)n->lanes * n->unroll;
 
 		size = (size + step - 1) / step * step;
+	} else { /* whole blocks of rows, if enough chunks are left */
+		int64_t rows = loop_rows_at_once(k, n);
+
+		rows = (size + rows - 1) / rows * rows;
+		if (rows * k->machine->schedule.min_chunks <= ext || rows < 2 * size)
+			size = rows;
 	}
 	return size;
 }

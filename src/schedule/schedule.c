@@ -135,6 +135,11 @@ static void take_chunks(struct recipe *r)
 	loop_parallel(r->k);
 }
 
+static void take_abreast(struct recipe *r)
+{
+	loop_rows_abreast(r->k);
+}
+
 static void take_clips(struct recipe *r)
 {
 	loop_clip_writes(r->k);
@@ -210,6 +215,7 @@ static const struct pass {
 	{"apart", FREE | NO_TILES, take_apart},
 	{"lanes", FREE | NO_TILES, take_lanes},
 	{"chunks", FREE | NO_TILES, take_chunks},
+	{"abreast", FREE | NO_TILES, take_abreast},
 	{"clips", FREE | NO_TILES, take_clips},
 	{"guards", FREE | NO_TILES, take_guards},
 	{"ahead", FREE | NO_TILES, take_ahead},

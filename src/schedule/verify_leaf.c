@@ -10,8 +10,6 @@
  *   copies  a phase that runs only when a parameter changed copies it, and
  *           does nothing else
  *   scale   when a maximum grows, every sum of its weights is scaled
- *   lanes   loops whose iterations do not depend on each other have them, and
- *           loops around scans have the direction of the scan
  */
 #include "schedule/contract/contract.h"
 #include "schedule/verify.h"
@@ -683,89 +681,4 @@ void verify_online(struct sv *v)
 				
 				"the order must be: was, the maximum, scale");
 	}
-}
-
-/* ---- lanes and directions ---- */
-
-/* Does a scan over var, from its end or from its beginning, run below n? */
-static bool scans_below(const loop_kernel *k, const loop_node *n, int32_t var,
-	bool reversed)
-{
-	if (!loop_is_loop(n))
-		return k->eqn[n->eqn].scan_var == var &&
-		       k->eqn[n->eqn].reversed == reversed;
-	for (int32_t i = 0; i < n->n_child; i++)
-		if (scans_below(k, n->child[i], var, reversed))
-			return true;
-	return false;
-}
-
-/*
- * A loop around a scan has its direction. What else is computed in loops over
- * the variable, such as the start of a sum, is so in any order: these may have
- * the direction of a scan elsewhere.
- */
-static void check_direction(struct sv *v, const loop_node *n)
-{
-	const loop_kernel *k = v->k;
-	bool may = false;
-
-	for (int32_t i = 0; i < k->n_eqns; i++)
-		may |= k->eqn[i].scan_var == n->var && k->eqn[i].reversed;
-	if (!n->backward && scans_below(k, n, n->var, true))
-		verify_fail(v, n, "order",
-			"this loop must be \"backward\": a scan over its variable "
-			"runs from the end");
-	if (n->backward && (!may || scans_below(k, n, n->var, false)))
-		verify_fail(v, n, "order",
-			"this loop must not be \"backward\": no scan over its "
-			"variable runs from the end");
-}
-
-static void check_lanes(struct sv *v, const loop_node *n, const loop_node *in)
-{
-	loop_kernel *k = v->k;
-	struct loop_widest w = {k, n->var, 1};
-
-	if (n->kind == LOOP_FOR)
-		check_direction(v, n);
-	if (n->kind == LOOP_FOR && n->lanes > 1) {
-		loop_widest(&w, n);
-		if (in != NULL)
-			verify_fail(v, n, "lanes",
-				"a loop in lanes contains another one");
-		if ((n->lanes & (n->lanes - 1)) != 0 ||
-			n->lanes > machine_lanes(k->machine, w.bytes))
-			verify_fail(v, n, "lanes",
-				"%d lanes of %d bytes do not fit: a vector of %s "
-				"has %d such lanes, and lanes are a power of two",
-				n->lanes, w.bytes, k->machine->name,
-				machine_lanes(k->machine, w.bytes));
-		if (!loop_lanes_allowed(k, n, n->var))
-			verify_fail(v, n, "lanes",
-				"the loop over %s cannot have lanes: its iterations "
-				"depend on each other",
-				verify_var(v, n->var));
-		if (n->wide && !loop_may_be_wide(k, n))
-			verify_fail(v, n, "lanes",
-				"the loop over %s cannot be wide: lanes that take several elements at once need 2, 4 or 8 of them (`unroll`), all lanes of %s, and accesses to neighbours that begin at multiples of them",
-				verify_var(v, n->var), k->machine->name);
-		in = n;
-	} else if (n->wide) {
-		verify_fail(v, n, "lanes", "a wide loop must have lanes");
-	} else if (in != NULL &&
-		   (n->kind == LOOP_TILE || n->kind == LOOP_STAGE)) {
-		verify_fail(v, n, "lanes",
-			"a loop in lanes contains a tile or a turn");
-	}
-	if (n->unroll > 16)
-		verify_fail(v, n, "lanes", 
-			"unroll is %d; it must be 16 at most", n->unroll);
-	for (int32_t i = 0; i < n->n_child; i++)
-		check_lanes(v, n->child[i], in);
-}
-
-void verify_lanes(struct sv *v, const loop_node *root)
-{
-	check_lanes(v, root, NULL);
 }

@@ -66,6 +66,9 @@ static const char dots[] = "op mm(x[m, k]:int, y[k, n]:int) -> o {\n"
 			   "program { x: u8[64,64]  y: i8[64,64]\n"
 			   "  o = mm(x, y)\n"
 			   "  return o }";
+static const char rows[] = "program { x: f32[4096,300]\n"
+			   "  y = reduce_sum(x, axes=[1])\n"
+			   "  return y }";
 static const char both[] = "program { x: f32[64,256]  w: f32[256,64]\n"
 			   "  y = matmul(x, w)\n"
 			   "  s = softmax(y, axis=1)\n"
@@ -103,6 +106,13 @@ static const struct edit {
 	{"lanes that take several elements of a CPU", sum, "unroll 2",
 		"unroll 2 wide", "lanes"},
 	{"too many sums side by side", sum, "unroll 2", "unroll 32", "lanes"},
+	{"rows abreast in blocks that are shorter", rows, "block i_0 < 4096 by 8",
+		"block i_0 < 4096 by 4", "lanes"},
+	{"rows abreast, and not all of the last block", rows,
+		"block i_0 < 4096 by 8", "block i_0 < 4096 by 9", "lanes"},
+	{"rows abreast that add up one after the other", rows,
+		"lanes 16 unroll 1 {\n          for i_0 < 4096 unroll 8",
+		"lanes 16 unroll 1 {\n          for i_0 < 4096", "lanes"},
 	{"read before it is made", sum,
 		"        do exp#0\n        do reduce_sum#1\n",
 		"        do reduce_sum#1\n        do exp#0\n", "order"},
