@@ -373,6 +373,9 @@ int32_t lw_hold_until(
 void lw_hold(lowering *lw, int32_t eqn, const val *start);
 const val *lw_held(const lowering *lw, int32_t eqn); /* NULL: it is not */
 void lw_let_go(lowering *lw, int32_t eqn); /* stored */
+/* .. what the statements of an unrolled loop add up alone; the number held before */
+int32_t lw_hold_sums(lowering *lw, const loop_node *n);
+void lw_let_go_of(lowering *lw, int32_t first); /* those from this number on */
 
 /* lower_window.c: in front of the vector loop n; in it, at its start and end */
 void lw_open_windows(lowering *lw, const loop_node *n);

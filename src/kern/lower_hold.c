@@ -14,6 +14,7 @@
  * loading what was stored with a mask takes tens of cycles.
  */
 #include "kern/lower.h"
+#include "loop/tree.h"
 
 /*
  * Does n contain additions to eqn? Sets *bad if a register cannot hold the
@@ -38,8 +39,7 @@ static bool may_hold(lowering *lw, int32_t eqn)
 {
 	const loop_eqn *e = &lw->k->eqn[eqn];
 
-	if (e->push || e->stage || e->scan_var >= 0 || e->n_parts > 0 ||
-		e->e->monoid == IR_SET)
+	if (e->push || e->stage || e->scan_var >= 0 || e->e->monoid == IR_SET)
 		return false;
 	for (int32_t i = 0; i < e->e->n_out; i++) {
 		struct place_of p = lw_place_tensor(
@@ -64,7 +64,10 @@ int32_t lw_hold_until(
 			last = i;
 			bad = bad_yet;
 		}
-	return last >= 0 && !bad && may_hold(lw, eqn) ? last : -1;
+	return last >= 0 && !bad && lw->k->eqn[eqn].n_parts == 0 &&
+			       may_hold(lw, eqn)
+		       ? last
+		       : -1;
 }
 
 void lw_hold(lowering *lw, int32_t eqn, const val *start)
@@ -77,6 +80,54 @@ void lw_hold(lowering *lw, int32_t eqn, const val *start)
 		h.v[i] = lw_register(lw, v, v.id);
 	}
 	*vec_push(lw->a, &lw->hold) = h;
+}
+
+/* Does only child i of n have to do with what it adds up, one value in all of n's
+ * iterations, in a register? */
+static bool adds_alone(lowering *lw, const loop_node *n, int32_t i)
+{
+	int32_t eqn = n->child[i]->eqn;
+	const loop_eqn *e = &lw->k->eqn[eqn];
+
+	if (n->child[i]->kind != LOOP_STMT || (e->reduced >> n->var & 1) == 0 ||
+		!may_hold(lw, eqn) || lw_held(lw, eqn) != NULL ||
+		lw_find_acc(lw, eqn) != NULL)
+		return false;
+	for (int32_t k = 0; k < n->n_child; k++)
+		for (int32_t j = 0; j < e->e->n_out; j++)
+			if (k != i && (n->child[k]->eqn == eqn ||
+				loop_leaf_reads(lw->k, n->child[k], e->e->out[j])))
+				return false;
+	return true;
+}
+
+int32_t lw_hold_sums(lowering *lw, const loop_node *n)
+{
+	int32_t first = lw->hold.n;
+	val v[IR_MAX_COMP];
+
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (loop_is_loop(n->child[i]))
+			return first;
+	for (int32_t i = 0; i < n->n_child; i++) {
+		int32_t eqn = n->child[i]->eqn;
+
+		if (!adds_alone(lw, n, i))
+			continue;
+		for (int32_t j = 0; j < lw->k->eqn[eqn].e->n_out; j++) {
+			struct place_of p = lw_target(lw, eqn, j);
+
+			v[j] = lw_load(lw, &p, false);
+		}
+		lw_hold(lw, eqn, v);
+	}
+	return first;
+}
+
+void lw_let_go_of(lowering *lw, int32_t first)
+{
+	while (lw->hold.n > first)
+		lw_let_go(lw, lw->hold.at[first].eqn);
 }
 
 const val *lw_held(const lowering *lw, int32_t eqn)

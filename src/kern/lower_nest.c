@@ -50,9 +50,11 @@ static void unrolled(lowering *lw, const loop_node *n)
 	const struct span *s = &lw->span[n->var];
 	form v = lw->var[n->var], from = s->lo;
 	int64_t len = s->len, clo = s->clo;
+	int32_t first;
 	struct marks m;
 
 	lw_masks_in_front(lw, n, true);
+	first = lw_hold_sums(lw, n);
 	m = lw_mark(lw);
 	for (int64_t i = 0; i < len; i++) {
 		kern_scope(lw->b);
@@ -67,6 +69,7 @@ static void unrolled(lowering *lw, const loop_node *n)
 	}
 	lw->var[n->var] = v;
 	lw->plus[n->var] = 0;
+	lw_let_go_of(lw, first);
 }
 
 static void one_by_one(lowering *lw, const loop_node *n, form from);
