@@ -64,13 +64,13 @@ TN_API int32_t tn_n_processes(const tn_context *c);
 typedef struct tn_mesh tn_mesh;
 
 /**
- * The mesh of a context, row-major: the last axis walks neighbours. Where
- * extents are all 1 nothing is ever sent. Asked for again, it is the same one.
- * A name is of letters, digits, '_', '.' and '/'; NULL: "mesh_0", "mesh_1" ...
+ * The mesh of a context, row-major: the last axis walks neighbours. Where all
+ * extents are 1 nothing is ever sent; one may be -1: the processes that are left.
+ * A name: letters, digits, '_', '.', '/'. Made again, it is the same mesh.
  *
- * errors  NULL and [shard.mesh]: 1 to 6 axes, names that placements can have
- *         as text, extents of at least 1, as many processes as there are, one
- *         mesh in a context
+ * names   NULL, or NULL in it: "mesh_0", "mesh_1" ...
+ * errors  NULL and [shard.mesh]: 1 to 6 axes, names of which no two are the
+ *         same, extents of at least 1, as many processes as there are
  * owner   the context's
  * since   0.1
  */

@@ -247,6 +247,7 @@ static void context_dealloc(PyObject *self)
 		Py_XDECREF(c->raised[i]);
 	Py_XDECREF(c->outer);
 	Py_XDECREF(c->own);
+	Py_XDECREF((PyObject *)c->alone);
 	release(self);
 	Py_DECREF(type);
 }

@@ -45,7 +45,7 @@ PyMODINIT_FUNC PyInit__tenon(void)
 	static int (*const parts[])(PyObject *module) = {error_init, dtype_init,
 		context_init, place_init, tensor_init, exchange_init, copies_init,
 		row_init, callback_init, function_init, program_init, arrays_init,
-		train_init};
+		train_init, mesh_init};
 	PyObject *module = PyModule_Create(&definition);
 
 	if (module == NULL || PyModule_AddFunctions(module, methods) < 0) {

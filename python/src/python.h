@@ -25,6 +25,7 @@ typedef struct context {
 	Py_ssize_t n_drop, room;
 	PyObject *raised[3]; /* by a body: type, value, trace */
 	PyObject *outer;	 /* the context before `with`; NULL */
+	struct context *alone;	 /* of local parts (mesh.c); NULL: none yet */
 	PyObject *own;		 /* rows of the user's: name to text; NULL: none */
 } context;
 
@@ -157,6 +158,7 @@ int function_init(PyObject *module);
 int program_init(PyObject *module);
 int arrays_init(PyObject *module);
 int train_init(PyObject *module);
+int mesh_init(PyObject *module);
 /* A parameter with the elements of x; name may be NULL. */
 PyObject *train_parameter(PyObject *x, const char *name);
 /* A body that calls back: user of the library's tn_body. */

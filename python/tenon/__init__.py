@@ -18,9 +18,10 @@ _tenon._set_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
 from ._tenon import *  # noqa: E402,F401,F403  (types, dtypes, errors)
 from ._tenon import (  # noqa: E402
-    Context, Error, Operation, Optimizer, Program, Tensor, asarray,
+    Context, Error, Mesh, Operation, Optimizer, Program, Tensor, agree, asarray,
     current_context, devices, from_dlpack, load_safetensors, parameter,
-    random_key, save_safetensors)
+    random_key, save_safetensors, shard_debug, shard_patience, shard_stats,
+    shard_strict)
 from . import ops  # noqa: E402
 from ._compile import (  # noqa: E402
     Compiled, compile, cond, eval, grad, no_grad, scan, step, while_loop)
@@ -28,6 +29,7 @@ from ._methods import (  # noqa: E402
     all, amax, amin, any, astype, concatenate, einsum, full, matmul, maximum, mean,
     minimum, ones, prod, reshape, std, sum, transpose, var, zeros)
 from ._explain import explain  # noqa: E402
+from ._mesh import Partial, Placement, Replicate, Shard  # noqa: E402
 from . import nn, onnx  # noqa: E402
 
 #: What is accepted where a tensor is: numbers, nested lists, buffers.

@@ -320,6 +320,27 @@ static const char *axis_name(const struct mesh_call *k, int32_t i)
 	return arena_strdup(k->c->a, name);
 }
 
+/* An extent of -1 becomes what the others leave of all processes. */
+static void fill_extent(const struct mesh_call *k, shard_mesh *m)
+{
+	int64_t all = size_of(k->c), rest;
+	int32_t i = 0;
+
+	while (i < m->n && m->extent[i] != -1)
+		i++;
+	if (i == m->n)
+		return;
+	m->extent[i] = 1;
+	rest = shard_mesh_size(k->c->e, m);
+	if (all % rest != 0)
+		env_fail(k->c->e, TN_EINVAL, "shard.mesh", k->at,
+			"axis %d of the mesh cannot be filled: the others have "
+			"%lld processes, and %lld are running, which is not "
+			"a multiple",
+			(int)i, (long long)rest, (long long)all);
+	m->extent[i] = all / rest;
+}
+
 static void make_mesh(void *arg)
 {
 	struct mesh_call *k = arg;
@@ -339,6 +360,7 @@ static void make_mesh(void *arg)
 		m.extent[i] = k->extent[i];
 		m.name[i] = axis_name(k, i);
 	}
+	fill_extent(k, &m);
 	size = shard_mesh_size(c->e, &m);
 	if (size != size_of(c))
 		env_fail(c->e, TN_EINVAL, "shard.mesh", k->at,
