@@ -93,12 +93,23 @@ static void raise(const tn_diag *d)
 	Py_XDECREF(e);
 }
 
+static void put_place(tn_diag *d)
+{
+	place p = place_here();
+
+	if (p.file != NULL)
+		snprintf(d->file, sizeof d->file, "%s", p.file);
+	d->line = p.line;
+}
+
 PyObject *error_raise(context *c)
 {
 	tn_diag d = *tn_context_diag(c != NULL ? c->c : NULL);
 
 	if (c != NULL)
 		tn_context_clear(c->c);
+	if (d.file[0] == '\0' && d.line == 0) /* of a call that takes no place */
+		put_place(&d);
 	if (!PyErr_Occurred())
 		raise(&d);
 	return NULL;
@@ -107,13 +118,10 @@ PyObject *error_raise(context *c)
 PyObject *error_say(const char *rule, const char *format, ...)
 {
 	tn_diag d = {.status = TN_EINVAL};
-	place p = place_here();
 	va_list list;
 
 	snprintf(d.rule, sizeof d.rule, "%s", rule);
-	if (p.file != NULL)
-		snprintf(d.file, sizeof d.file, "%s", p.file);
-	d.line = p.line;
+	put_place(&d);
 	va_start(list, format);
 	vsnprintf(d.text, sizeof d.text, format, list);
 	va_end(list);

@@ -197,9 +197,26 @@ static void test_rest(void **state)
 	tn_context_shard_stats(c, &s);
 	assert_int_equal(s.bytes_sent, 0);
 	assert_int_equal(s.n_moves, 0);
+	assert_ptr_equal(tn_mesh_new(c, 2,
+		(const char *[]){"data", "model"}, SHAPE(-1, 1)), m);
 	assert_null(tn_mesh_new(c, 1, NULL, SHAPE(2)));
 	assert_string_equal(tn_context_diag(c)->rule, "shard.mesh");
 	tn_context_free(c);
+}
+
+/* One extent may be left open, not two, nor one beside too many. */
+static void test_open_extents(void **state)
+{
+	static const int64_t wrong[][2] = {{-1, -1}, {-2, 1}, {-1, 0}, {2, -1}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		tn_context *c = context(true);
+
+		assert_null(tn_mesh_new(c, 2, NULL, wrong[i]));
+		assert_string_equal(tn_context_diag(c)->rule, "shard.mesh");
+		tn_context_free(c);
+	}
 }
 
 /* Names that no placement could be written with, and two that are one. */
@@ -271,6 +288,7 @@ int main(void)
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_training),
 		cmocka_unit_test(test_rest),
+		cmocka_unit_test(test_open_extents),
 		cmocka_unit_test(test_names_of_axes),
 		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_environment),
