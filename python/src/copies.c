@@ -1,7 +1,8 @@
 /*
  * copies.c: what copy and pickle make of tensors. A copy has the elements in memory of
  * its own, also of a view. A pickle has them as bytes of the host, wherever they are;
- * it is read into the context of the thread that reads it.
+ * it is read into the context of the thread that reads it. Of a tensor that lies on several
+ * processes a copy lies as it does; a pickle has the whole on each, so all make it together.
  */
 #include "python.h"
 
