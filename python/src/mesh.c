@@ -2,7 +2,9 @@
  * mesh.c: tenon.Mesh, and tensors that lie on several processes. Placements and the
  * methods of Tensor are in tenon/_mesh.py.
  */
-#include "python.h"
+#include "program.h"
+
+#include <stdlib.h>
 
 enum { ROOM = 16 }; /* more than a mesh can have axes: the library says so */
 
@@ -456,6 +458,102 @@ static PyObject *offset(PyObject *module, PyObject *x)
 	if (part_of(t, p, &w))
 		o = w.is_box ? shape_object(w.rank, w.from) : Py_NewRef(Py_None);
 	context_leave(t->c);
+	return o;
+}
+
+/* ---- programs on meshes that need not be there ---- */
+
+/* The text of a call that ended with s. */
+static PyObject *text_of(context *c, tn_status s, char *text)
+{
+	PyObject *o = NULL;
+
+	if (error_check(c, s))
+		o = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+	tn_text_free(s < 0 ? NULL : text);
+	return o;
+}
+
+/* The texts of a list, which live as long as the list of bytes *held; NULL: raised. */
+static const char **texts_of(PyObject *list, int32_t *n, PyObject **held)
+{
+	Py_ssize_t many = PyTuple_Size(list);
+	const char **out = calloc((size_t)many + 1, sizeof *out);
+
+	*n = (int32_t)many;
+	*held = PyList_New(0);
+	if (out == NULL)
+		PyErr_NoMemory();
+	for (Py_ssize_t i = 0; !PyErr_Occurred() && i < many; i++) {
+		PyObject *o = PyTuple_GetItem(list, i), *bytes;
+		char *text;
+
+		if (!PyUnicode_Check(o)) {
+			PyErr_SetString(PyExc_TypeError, "placements of inputs are strings");
+			break;
+		}
+		bytes = PyUnicode_AsUTF8String(o);
+		if (bytes != NULL && PyList_Append(*held, bytes) == 0 &&
+			PyBytes_AsStringAndSize(bytes, &text, NULL) == 0)
+			out[i] = text;
+		Py_XDECREF(bytes);
+	}
+	if (!PyErr_Occurred())
+		return out;
+	free(out);
+	return NULL;
+}
+
+PyObject *mesh_explain(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *keys[] = {"mesh", "placements", "json", NULL};
+	PyObject *given = NULL, *list, *held = NULL, *o = NULL;
+	program *p = (program *)self;
+	const char *name, **texts;
+	char *text = NULL;
+	int json = 0;
+	tn_status s;
+	int32_t n;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|O$p:explain_shard", keys,
+		    &name, &given, &json))
+		return NULL;
+	list = given != NULL ? PySequence_Tuple(given) : PyTuple_New(0);
+	if (list == NULL)
+		return NULL;
+	texts = texts_of(list, &n, &held);
+	if (texts != NULL && context_enter(p->c)) {
+		HEAVY(s, tn_program_explain_shard(&text, p->p, name, texts, n, json));
+		o = text_of(p->c, s, text);
+		context_leave(p->c);
+	}
+	free(texts);
+	Py_XDECREF(held);
+	Py_DECREF(list);
+	return o;
+}
+
+PyObject *mesh_plan(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *keys[] = {"mesh", "memory", "link", "latency", "flops", "train",
+		"json", NULL};
+	tn_shard_wishes w = {.link = 10e9, .latency = 5e-6, .flops = 100e9};
+	program *p = (program *)self;
+	int train = 0, json = 0;
+	char *text = NULL;
+	PyObject *o;
+	tn_status s;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sd|$dddpp:plan_shards", keys,
+		    &w.mesh, &w.memory, &w.link, &w.latency, &w.flops, &train, &json))
+		return NULL;
+	w.train = train;
+	w.json = json;
+	if (!context_enter(p->c))
+		return NULL;
+	HEAVY(s, tn_program_plan_shards(&text, NULL, p->p, &w));
+	o = text_of(p->c, s, text);
+	context_leave(p->c);
 	return o;
 }
 

@@ -351,6 +351,15 @@ static PyMethodDef methods[] = {
 	{"explain", (PyCFunction)(void (*)(void))explain, METH_VARARGS | METH_KEYWORDS,
 		"explain(level=\"loops\", *, json=False, decisions=False)\n--\n\n"
 		"One level of the program as text: program, system, groups, loops, schedule, kern, plan or c."},
+	{"explain_shard", (PyCFunction)(void (*)(void))mesh_explain, METH_VARARGS | METH_KEYWORDS,
+		"explain_shard(mesh, placements=(), *, json=False)\n--\n\n"
+		"Where each tensor lies on a mesh and why, and each move, as text; without any processes.\n\n"
+		"mesh: \"data=2,model=2\". placements: of inputs, such as \"x=shard(0)@data\" or \"x=data: axis 0 by 4\"."},
+	{"plan_shards", (PyCFunction)(void (*)(void))mesh_plan, METH_VARARGS | METH_KEYWORDS,
+		"plan_shards(mesh, memory, *, link=10e9, latency=5e-6, flops=100e9, train=False, json=False)\n--\n\n"
+		"Where the inputs should lie, found by cost, as text: placements, moves, memory, time of a step.\n\n"
+		"mesh: \"data=8,model=4\", of any size. memory: bytes of a process. link: bytes a second that a process\n"
+		"receives. latency: seconds of a message. flops: of a process, a second. train: with a backward and AdamW."},
 	{"_run", arrays_run, METH_VARARGS, NULL},
 	{"_compile", arrays_compile, METH_NOARGS, NULL}, {0}};
 static PyGetSetDef getset[] = {

@@ -1,5 +1,5 @@
 /*
- * program.h: what tenon.Program is, for its two files.
+ * program.h: what tenon.Program is, for the files with its methods.
  */
 #ifndef TENON_PYTHON_PROGRAM_H
 #define TENON_PYTHON_PROGRAM_H
@@ -15,6 +15,9 @@ typedef struct program {
 	int n_params;
 } program;
 
+/* On meshes that need not be there (mesh.c). */
+PyObject *mesh_explain(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *mesh_plan(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *arrays_run(PyObject *self, PyObject *args);
 PyObject *arrays_compile(PyObject *self, PyObject *unused);
 

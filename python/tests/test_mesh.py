@@ -97,6 +97,32 @@ def test_without_a_mesh():
     tenon.shard_patience(0)
 
 
+def test_programs_without_processes():
+    p = tenon.program("""program {
+      x: f32[8,16] w: f32[16,64]
+      y = matmul(x, w)
+      return y }""")
+    said = p.explain_shard("model=4", ["x=shard(0)@model"])
+    assert "y: f32[8,64]  model: axis 0 by 2" in said and "nothing is moved" in said
+    m = tenon.Mesh((1, 1), ("a", "b"))
+    at = tenon.ones([8, 16]).shard_(m, [Shard(0), Shard(1)]).placement
+    assert "axis" in at and at in p.explain_shard("a=1,b=1", [f"x={at}"])
+    assert p.explain_shard("model=4", json=True).startswith("{")
+    plan = p.plan_shards("data=2", 1e9)
+    assert "data" in plan and plan == p.plan_shards("data=2", memory=1e9, link=10e9)
+    for rule, f in (("shard.place", lambda: p.explain_shard("m=2", ["z=shard(0)@m"])),
+                    ("shard.axis", lambda: p.explain_shard("m=2", ["x=shard(2)@m"])),
+                    ("shard.mesh", lambda: p.explain_shard("m=0")),
+                    ("shard.plan", lambda: p.plan_shards("m=2", -1))):
+        raises(rule, f)
+    raises("shard.memory", lambda: p.plan_shards("m=2", 10), kind=tenon.RangeError)
+    for wrong in (3, [3], [None]):
+        with pytest.raises(TypeError):
+            p.explain_shard("m=2", wrong)
+    with pytest.raises(ValueError):
+        p.explain_shard("m=2", ["x=\0"])
+
+
 def test_a_thread_of_its_own():
     found = []
 
