@@ -1,5 +1,6 @@
 """Meshes and sharded tensors, on one process and on those of mpirun."""
 import functools
+import gc
 import os
 import pathlib
 import shutil
@@ -69,12 +70,14 @@ def test_mesh():
     del c  # a mesh keeps its context, as tensors do
     assert m.context is x.context and x.shard_(m, [Shard(0), Replicate()]).tolist() == [1] * 4
     raises("shard.mesh", tenon.ones([4]).shard_, m, [Shard(0), Replicate()])
+    gc.collect()  # what the tests of errors hold
     counts = sys.getrefcount(m.context), sys.getrefcount(m)
     for _ in range(1000):
         x.reshard(m, {"model": Shard(0)}).placement
         m.names, m.coordinate, repr(m), x.local()
         with pytest.raises(TypeError):
             x.reshard(m, [1, 2])
+    gc.collect()
     assert (sys.getrefcount(m.context), sys.getrefcount(m)) == counts
 
 
@@ -104,9 +107,7 @@ def test_programs_without_processes():
       return y }""")
     said = p.explain_shard("model=4", ["x=shard(0)@model"])
     assert "y: f32[8,64]  model: axis 0 by 2" in said and "nothing is moved" in said
-    m = tenon.Mesh((1, 1), ("a", "b"))
-    at = tenon.ones([8, 16]).shard_(m, [Shard(0), Shard(1)]).placement
-    assert "axis" in at and at in p.explain_shard("a=1,b=1", [f"x={at}"])
+    assert said == p.explain_shard("model=4", ["x=model: axis 0 by 2"])  # as x.placement says
     assert p.explain_shard("model=4", json=True).startswith("{")
     plan = p.plan_shards("data=2", 1e9)
     assert "data" in plan and plan == p.plan_shards("data=2", memory=1e9, link=10e9)
