@@ -306,8 +306,8 @@ const cli_command cli_explain = {
 	"make, on standard error or into files of the folder TENON_DUMP_DIR. They\n"
 	"are: program (what is compiled), lower, prune, localise (on several\n"
 	"processes), settle, fuse, loops, schedule, kern, emit, plan, all (of\n"
-	"these); scatter, products, rows, parts, apart, lanes, chunks, clips,\n"
-	"guards, ahead, wide, blocks, tail, sums, stages, locations, streams, warps\n"
-	"(the steps of schedule).\n",
+	"these); scatter, products, rows, parts, apart, lanes, chunks, abreast,\n"
+	"clips, guards, ahead, wide, blocks, tail, sums, stages, locations,\n"
+	"streams, warps (the steps of schedule).\n",
 	run,
 };
