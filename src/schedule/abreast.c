@@ -138,7 +138,7 @@ static int32_t rows_of(loop_kernel *k, const struct row *w)
 			loop_flops(k, w->along), m->abreast_ops);
 		return 1;
 	}
-	if (rows < 2)
+	if (2 * sums > m->rows_abreast)
 		loop_decide(k, DECIDE_ABREAST_FEW, var, first, sums,
 			m->rows_abreast);
 	return rows;
@@ -241,15 +241,20 @@ static int32_t take(
 	for (int32_t i = 0; i < n; i++) {
 		loop_node *c = list[i];
 		struct row w;
-		int32_t rows = 1;
+		int32_t rows = 1, n_rows;
 
 		if (loop_is_loop(c) && find(c, &w))
 			rows = rows_of(k, &w);
 		else if (loop_is_loop(c))
 			c->n_child = take(k, c->child, c->n_child, &c->child);
+		n_rows = rows;
 		while (rows > 1 && !is_whole(k, c, rows))
 			rows /= 2;
 		if (rows < 2) {
+			if (n_rows > 1)
+				loop_decide(k, DECIDE_ABREAST_WHOLE, c->var,
+					w.along->child[0]->eqn,
+					loop_length(k, c), 0);
 			all[m++] = c;
 			continue;
 		}
