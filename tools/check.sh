@@ -4,7 +4,7 @@
 # is checked out chooses, so that other parts run after every change: TN_PART in
 # tools/part.sh. With --long all parts run. What cannot run here is
 # skipped, with its reason. Stages that use one core run beside the tests, and
-# are printed after them. It builds in folders of its own, build-check and
+# are printed after them. What failed is named again at the end, each in a line. It builds in folders of its own, build-check and
 # build-asan, and leaves build/ as it is; both have one cache of kernels, empty
 # at the start. On a terminal the running test is shown. Last line: N passed,
 # N failed, N skipped; exit status 0 if none failed.
@@ -28,6 +28,12 @@ esac
 
 add() { # add PASSED FAILED SKIPPED
 	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+# What the end names; of a command, the lines that say it.
+failing() { # failing STAGE [LOG PATTERN]
+	local lines
+	lines=$([ $# -eq 1 ] || grep -aE "$3" "$2" | sort -u | sed "s/^[- ]*/failed: $1: /")
+	printf '%s\n' "${lines:-failed: $1}" >>"$tmp/failing"
 }
 begin() {
 	printf '== %s\n' "$1"
@@ -58,6 +64,7 @@ join() { # join FUNCTION
 	add "${ok:-0}" "${bad:-1}" "${skips:-0}"
 }
 finish() {
+	[ ! -f "$tmp/failing" ] || cat "$tmp/failing"
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$failed" -eq 0 ]
 	exit
@@ -74,6 +81,7 @@ stage() { # stage NAME COMMAND...
 		end passed
 	else
 		tail -n 200 "$log"
+		failing "$name"
 		add 0 1 0
 		end FAILED
 		return 1
@@ -111,13 +119,16 @@ meson_tests() { # meson_tests NAME BUILD ARGUMENTS...
 		tail -n 20 "$log"
 		bad=1
 	fi
-	[ "$bad" -eq 0 ] || cat "$log"
+	[ "$bad" -eq 0 ] || {
+		cat "$log"
+		failing "$name" "$log" '^ *[0-9]+/[0-9]+ .* (FAIL|TIMEOUT|UNEXPECTEDPASS) '
+	}
 	tools/skips.py "$build" | sed 's/^/   skipped: /'
 	add "$ok" "$bad" "$skips"
 	end "$ok passed, $bad failed, $skips skipped"
 }
 golden() { # golden NAME BUILD [PARTS]: of so many parts one, or all
-	local ok bad parts=1 files
+	local ok bad parts=1 files title=$1
 	if [ -z "$(find tests/golden -name data -prune -o -type f -print \
 		2>/dev/null | head -n 1)" ]; then
 		skip "$1" "there are no files in tests/golden"
@@ -131,7 +142,10 @@ golden() { # golden NAME BUILD [PARTS]: of so many parts one, or all
 	BUILD=$2 tools/golden.sh "${files[@]}" >"$log" 2>&1
 	read -r ok bad < <(sed -n 's/^golden: \([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log")
 	[ -n "${bad:-}" ] || { ok=0 bad=1; }
-	[ "$bad" -eq 0 ] || cat "$log"
+	[ "$bad" -eq 0 ] || {
+		cat "$log"
+		failing "$title" "$log" '^--- '
+	}
 	add "$ok" "$bad" 0
 	end "$ok passed, $bad failed"
 }
@@ -145,7 +159,10 @@ counts() { # counts NAME COMMAND...
 	read -r ok bad skips < <(sed -n \
 		's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$log")
 	[ -n "${skips:-}" ] || { ok=0 bad=1 skips=0; }
-	[ "$bad" -eq 0 ] || tail -n 200 "$log"
+	[ "$bad" -eq 0 ] || {
+		tail -n 200 "$log"
+		failing "$name"
+	}
 	sed -n 's/^[^:]*: skipped: //p' "$log" | sort | uniq -c |
 		sed 's/^ *\([0-9]*\) /   skipped, \1 times: /'
 	add "$ok" "$bad" "$skips"
