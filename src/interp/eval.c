@@ -56,6 +56,11 @@ static int64_t index_of(const walk *w, const step *s)
 
 	if (s->kind == IN_READ && beyond(v))
 		too_large(w);
+	if (s->hi > s->lo && (v < s->lo || v >= s->hi))
+		env_fail(w->e, TN_ERANGE, "index.range", (loc){0},
+			"%s: %lld moves a view, and accepted are %lld <= v < %lld",
+			ir_row_name(w->inst->row), (long long)v,
+			(long long)s->lo, (long long)s->hi);
 	return v;
 }
 
@@ -429,7 +434,8 @@ static const step *prepare(arena *a, const walk *w, const in_node *n)
 		return NULL;
 	s = arena_make(a, step);
 	*s = (step){.eval = evals[n->kind], .kind = n->kind,
-		.dtype = n->dtype, .i = n->i, .fn = n->fn, .flat = n->flat};
+		.dtype = n->dtype, .i = n->i, .fn = n->fn, .flat = n->flat,
+		.lo = n->lo, .hi = n->hi};
 	if (n->kind == IN_READ)
 		return read_of(a, w, s, n->tensor, n->n_index, n->index);
 	for (int32_t i = 0; i < IR_MAX_ARGS; i++)

@@ -37,6 +37,7 @@ struct step {
 	int32_t tensor, n_index;
 	const ir_type *type; /* of the tensor */
 	bool flat;
+	int64_t lo, hi; /* see in_node */
 	const step *const *index;
 	/* true: it is inside for all letters, at element at + sum of by * letter */
 	bool is_straight;

@@ -116,6 +116,11 @@ void ix_delinearise(ix *x, const ix_dom *d, const ix_form *f, int32_t rank,
  * unbounded.
  */
 void ix_range(const ix_dom *d, const ix_form *f, int64_t *min, int64_t *max);
+#define IX_MOST_DATA ((int64_t)1 << 62) /* larger indices from data are errors */
+/* f with the range of its only data in which 0 <= f < n; NULL: it has none or several,
+ * or no value of it is inside. */
+const ix_form *ix_bound_data(
+	ix *x, const ix_dom *d, const ix_form *f, int64_t n);
 
 typedef enum ix_verdict { IX_EQUAL, IX_DIFFERENT, IX_UNKNOWN } ix_verdict;
 /*

@@ -79,7 +79,8 @@ bool ir_same(const in_node *a, const in_node *b)
 		return true;
 	if (a->kind != b->kind || a->i != b->i || a->f != b->f ||
 		a->dtype != b->dtype || a->tensor != b->tensor ||
-		a->fn != b->fn || a->n_index != b->n_index)
+		a->fn != b->fn || a->n_index != b->n_index || a->lo != b->lo ||
+		a->hi != b->hi)
 		return false;
 	for (int32_t i = 0; i < IR_MAX_ARGS; i++)
 		if ((a->arg[i] == NULL) != (b->arg[i] == NULL) ||

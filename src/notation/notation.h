@@ -230,6 +230,8 @@ struct in_node {
 	double f;
 	int32_t tensor, fn, n_index;
 	bool flat; /* READ x[*]: index[0] is the row-major element number, n_index 1 */
+	/* READ of data as a part of an index: lo <= value < hi; both 0: the index says */
+	int64_t lo, hi;
 	const in_node *const *index;
 	const in_node *arg[IR_MAX_ARGS]; /* ADD.. use arg[0], arg[1] */
 };

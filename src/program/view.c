@@ -209,6 +209,7 @@ typedef struct viewing {
 	const in_eqn *q;	  /* of the result */
 	const ix_form *const *at; /* an index of the result, by axis */
 	const int64_t *fun;	  /* by tensor: id of its data */
+	int64_t lo, hi;		  /* of the data of this index: lo <= v < hi */
 } viewing;
 
 static const ix_form *letter_form(const viewing *v, int64_t letter)
@@ -249,7 +250,7 @@ static const ix_form *index_form(const viewing *v, const in_node *n)
 		return ix_fun(x, v->fun[n->tensor],
 			ix_const(x, const_place(
 				&v->view->tensor[n->tensor].type, n)),
-			-((int64_t)1 << 40), (int64_t)1 << 40);
+			v->lo, v->hi);
 	case IN_ADD:
 	case IN_SUB:
 	case IN_MUL:
@@ -282,16 +283,76 @@ static const ix_form *index_form(const viewing *v, const in_node *n)
 				 : ix_sub(x, v->d, l, r);
 }
 
+/* The atom of the only data in f, or NULL. */
+static const ix_atom *data_of(const ix_form *f)
+{
+	const ix_atom *found = NULL;
+
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *a = f->t[i].atom;
+
+		if (a->kind == IX_DIGIT || (a->kind != IX_FUN && !ix_has_fun(a->f)))
+			continue;
+		if (found != NULL)
+			return NULL;
+		found = a->kind == IX_FUN ? a : data_of(a->f);
+		if (found == NULL)
+			return NULL;
+	}
+	return found;
+}
+
+/* The range of the data of an index, with which each element of the view is one of
+ * the n of its axis: views of the view do not change it. */
+static void find_range(viewing *v, const in_node *index, int64_t n)
+{
+	const ir_type *t = &v->view->tensor[v->q->out[0]].type;
+	ix_dom own = {.box = {.n = t->rank, .extent = t->shape}};
+	const ix_form *at[TN_MAX_RANK], *f;
+	const ix_atom *a;
+	viewing alone = *v;
+
+	v->lo = alone.lo = -((int64_t)1 << 40);
+	v->hi = alone.hi = (int64_t)1 << 40;
+	if (shape_numel(t->shape, t->rank) == 0)
+		return;
+	for (int32_t i = 0; i < t->rank; i++)
+		at[i] = ix_axis(v->x, &own, i);
+	alone.d = &own;
+	alone.at = at;
+	f = index_form(&alone, index);
+	f = ix_has_fun(f) ? ix_bound_data(v->x, &own, f, n) : NULL;
+	a = f == NULL ? NULL : data_of(f);
+	if (a == NULL)
+		return;
+	v->lo = a->lo;
+	v->hi = a->hi;
+}
+
+static bool has_data(const ir_inst *p)
+{
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < p->n_tensors; i++)
+		n += p->tensor[i].operand >= 0;
+	return n > 1;
+}
+
 void ir_view_place(ix *x, const ix_dom *d, const ir_inst *view, int32_t r,
 	const int64_t *fun, const ix_form *const *at, const ix_form **below)
 {
 	const in_eqn *q = eqn_of(view, r);
 	const in_node *b = q->body[0];
 	const ir_type *from = &view->tensor[b->tensor].type;
-	viewing v = {x, d, view, q, at, fun};
+	viewing v = {x, d, view, q, at, fun, 0, 0};
 
-	for (int32_t i = 0; i < b->n_index; i++)
+	for (int32_t i = 0; i < b->n_index; i++) {
+		if (has_data(view))
+			find_range(&v, b->index[i],
+				b->flat ? shape_numel(from->shape, from->rank)
+					: from->shape[i]);
 		below[i] = index_form(&v, b->index[i]);
+	}
 	if (b->flat)
 		ix_delinearise(x, d, below[0], from->rank, from->shape, below);
 }
@@ -340,6 +401,8 @@ static const in_node *data_node(const spelling *p, const ix_atom *t)
 	*n = (in_node){.kind = IN_READ,
 		.dtype = type->dtype,
 		.tensor = (int32_t)t->fun,
+		.lo = t->lo,
+		.hi = t->hi,
 		.n_index = type->rank,
 		.index = at};
 	return n;

@@ -16,7 +16,6 @@
 #include <stdio.h>
 
 enum { MAX_POINTS = 1 << 18 }; /* largest number of points that are tested one by one */
-#define MAX_DATA ((int64_t)1 << 62) /* larger indices from data are errors */
 
 void lower_fail(const leq *c, const char *what, const char *fmt, ...)
 {
@@ -37,77 +36,12 @@ void lower_fail(const leq *c, const char *what, const char *fmt, ...)
 static void wide_range(tn_dtype t, int64_t *lo, int64_t *hi)
 {
 	if (dtype_size(t) == 8) {
-		*lo = -MAX_DATA;
-		*hi = MAX_DATA;
+		*lo = -IX_MOST_DATA;
+		*hi = IX_MOST_DATA;
 		return;
 	}
 	*lo = ir_int_least(t);
 	*hi = ir_int_greatest(t) + 1;
-}
-
-/* The only term with data: an element, or a floor of a form with one. */
-static const ix_atom *only_data(const ix_form *f, int64_t *coef)
-{
-	const ix_atom *found = NULL;
-
-	for (int32_t i = 0; i < f->n; i++) {
-		const ix_atom *a = f->t[i].atom;
-
-		if (a->kind == IX_DIGIT ||
-			(a->kind != IX_FUN && !ix_has_fun(a->f)))
-			continue;
-		/* two of them, or one inside a clamp, cannot be bounded */
-		if (found != NULL || a->kind == IX_CLAMP)
-			return NULL;
-		found = a;
-		*coef = f->t[i].coef;
-	}
-	return found;
-}
-
-static const ix_form *atom_form(leq *c, const ix_dom *d, const ix_atom *a)
-{
-	return a->kind == IX_FUN
-		? ix_fun(c->w->x, a->fun, a->f, a->lo, a->hi)
-		: ix_div(c->w->x, d, a->f, a->den);
-}
-
-/* f = coef * data + rest: clamps data so that 0 <= f < n */
-static const ix_form *bound_data(
-	leq *c, const ix_dom *d, const ix_form *f, int64_t n)
-{
-	ix *x = c->w->x;
-	int64_t coef = 0, min, max, lo, hi, low, high;
-	const ix_atom *a = only_data(f, &coef);
-	const ix_form *rest, *data;
-
-	if (a == NULL || n == 0)
-		return NULL;
-	rest = ix_sub(x, d, f, ix_scale(x, atom_form(c, d, a), coef));
-	ix_range(d, rest, &min, &max);
-	if (min < -MAX_DATA || max > MAX_DATA)
-		return NULL;
-	/* -min <= coef * data <= n - 1 - max */
-	if (coef > 0) {
-		lo = -floor_div(min, coef);
-		hi = floor_div(n - 1 - max, coef) + 1;
-	} else {
-		lo = -floor_div(n - 1 - max, -coef);
-		hi = floor_div(min, -coef) + 1;
-	}
-	if (lo >= hi)
-		return NULL;
-	if (a->kind == IX_FUN) {
-		data = ix_fun(x, a->fun, a->f, lo, hi);
-	} else { /* lo <= g div m < hi: lo * m <= g < hi * m */
-		if (!mul_ok(lo, a->den, &low) || !mul_ok(hi, a->den, &high))
-			return NULL;
-		data = bound_data(c, d, ix_addc(x, a->f, -low), high - low);
-		if (data == NULL)
-			return NULL;
-		data = ix_div(x, d, ix_addc(x, data, low), a->den);
-	}
-	return ix_add(x, d, rest, ix_scale(x, data, coef));
 }
 
 /* ---- inside, by looking at every point ---- */
@@ -199,7 +133,7 @@ const ix_form *lower_inside(leq *c, const ix_dom *d, const ix_form *f,
 
 	if (lower_is_inside(c, d, f, n))
 		return f;
-	r = bound_data(c, d, f, n);
+	r = ix_bound_data(c->w->x, d, f, n);
 	if (r != NULL)
 		return r;
 	if (n == 0)
@@ -224,6 +158,10 @@ static const ix_form *data_form(leq *c, const ix_dom *d, const in_node *n)
 	int64_t lo, hi;
 
 	wide_range(c->p->tensor[n->tensor].type.dtype, &lo, &hi);
+	if (n->hi > n->lo) { /* a view that data moves: no farther than it may */
+		lo = n->lo > lo ? n->lo : lo;
+		hi = n->hi < hi ? n->hi : hi;
+	}
 	return ix_fun(c->w->x, c->tensor[n->tensor], at, lo, hi);
 }
 
@@ -267,7 +205,7 @@ static const ix_form *tame(leq *c, const ix_dom *d, const ix_form *f)
 
 	if (!ix_has_fun(f)) {
 		ix_range(d, f, &min, &max);
-		if (min < -MAX_DATA || max >= MAX_DATA)
+		if (min < -IX_MOST_DATA || max >= IX_MOST_DATA)
 			lower_fail(c, "overflow",
 				"an index, %s, goes beyond 2^62",
 				form_text(c, d, f));
@@ -283,7 +221,7 @@ static const ix_form *tame(leq *c, const ix_dom *d, const ix_form *f)
 			continue;
 		if (k == INT64_MIN || !mul_ok(k > 0 ? k : -k, n, &k))
 			k = INT64_MAX;
-		hi = k > MAX_DATA ? 1 : MAX_DATA / k;
+		hi = k > IX_MOST_DATA ? 1 : IX_MOST_DATA / k;
 		lo = a->lo > -hi ? a->lo : -hi;
 		hi = a->hi < hi ? a->hi : hi;
 		if (lo >= hi || (lo == a->lo && hi == a->hi))

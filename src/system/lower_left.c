@@ -550,6 +550,28 @@ static const expr *or_as_before(struct solve *v, const expr *b)
 	return ex_cast(v->s, c->want[0], b);
 }
 
+static const ix_form *plus_data(void *arg, const ix_form *f)
+{
+	const struct solve *v = arg;
+
+	for (int32_t p = 0; p < v->c->rank; p++)
+		if (v->j_axis[p] < 0 && ix_has_fun(v->c->left[p]))
+			f = ix_add(v->x, &v->ext, f, v->c->left[p]);
+	return f;
+}
+
+/*
+ * Data that moves along an axis of one element is 0, and no j depends on it. The
+ * reads have it, so that other data is found.
+ */
+static const expr *with_data(struct solve *v, const expr *b)
+{
+	for (int32_t p = 0; p < v->c->rank && !v->c->q->skip; p++)
+		if (v->j_axis[p] < 0 && ix_has_fun(v->c->left[p]))
+			return ex_map(v->s, b, plus_data, v, NULL);
+	return b;
+}
+
 /*
  * Pull form compares each j with all letters of an index that is not solved, and
  * nearly all of these points are masked: the gradient of pad_reflect visits
@@ -606,6 +628,8 @@ static bool solve_pull(leq *c, sys_eqn *e)
 
 		if (v->n_windows > 0)
 			b = ex_map(v->s, b, windows_to_j, v, NULL);
+		if (c->q->is_update)
+			b = with_data(v, b);
 		if (e->monoid != IR_SET)
 			b = ex_select(v->s, v->guard, b,
 				ir_identity(v->s, e->monoid, k, c->want[k]));
