@@ -29,7 +29,7 @@ static void lower(compilation *c)
 static void prune(compilation *c)
 {
 	c->system = ir_prune(c->system);
-	c->system->in_rounds = c->o.in_loop;
+	c->system->in_rounds = c->o.in_loop || c->program->in_rounds;
 }
 
 static void check_system(compilation *c)
@@ -480,6 +480,13 @@ static const char *name_in(compilation *c, const char *outer, const ir_loop *l)
 	return outer == NULL ? name : arena_printf(c->a, "%s/%s", outer, name);
 }
 
+/* Copies of what is the same in all rounds are kept from round to round. */
+static void set_steady(const ir_loop *l)
+{
+	for (int32_t i = l->n_carried + l->n_rows; i < l->body->input.n && l->n > 1; i++)
+		l->body->value.at[l->body->input.at[i]].steady = true;
+}
+
 compilation *compile_body(compilation *c, const ir_loop *l)
 {
 	compile_options o = c->o;
@@ -491,6 +498,7 @@ compilation *compile_body(compilation *c, const ir_loop *l)
 	o.n_apart = 0;
 	o.in_loop = true;
 	o.layout = NULL;
+	set_steady(l);
 	*vec_push(c->a, &c->loop) = l;
 	return *vec_push(c->a, &c->body) = compile_new(c->a, l->body, &o);
 }

@@ -79,6 +79,7 @@ typedef struct t_region {
 	t_buffer **rows;	/* by result */
 	ir_type *type;		/* of functions in C */
 	void **data;
+	t_rounds rounds; /* of loops */
 	t_read *at; /* of blocks: by value */
 } t_region;
 

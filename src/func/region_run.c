@@ -63,6 +63,7 @@ static void make_room(tensors *t, const t_trace *f)
 	g->made = arena_array(t->a, t_value *, f->n_out + 1);
 	g->list = arena_array(t->a, t_value *, n + f->n_out + 2);
 	g->rows = arena_array(t->a, t_buffer *, f->n_out + 1);
+	g->rounds.same = arena_array(t->a, const t_value *, most + 1);
 	g->type = arena_array(t->a, ir_type, f->n_in + f->n_out + 1);
 	g->data = arena_array(t->a, void *, f->n_in + f->n_out + 1);
 }
@@ -404,6 +405,20 @@ static void end_loop(running *j)
 	}
 }
 
+/* What all rounds read, if there are several: copies of it can be kept. */
+static void begin_rounds(running *j)
+{
+	t_region *g = j->g;
+
+	g->rounds.n = 0;
+	g->rounds.id = ++j->t->n_loops;
+	for (int32_t i = 0; i < g->body[0]->n_in && g->n != 1; i++)
+		if (g->feed[0][i].kind == FEED_OPERAND)
+			g->rounds.same[g->rounds.n++] =
+				j->c->arg[g->feed[0][i].at].v;
+	j->t->rounds = &g->rounds;
+}
+
 static void run_loop(void *arg)
 {
 	running *j = arg;
@@ -411,6 +426,7 @@ static void run_loop(void *arg)
 
 	begin_loop(j);
 	go = first_test(j);
+	begin_rounds(j);
 	while (j->i < j->n && go) {
 		go = one_round(j);
 		j->i++;
@@ -617,10 +633,13 @@ static void run_region(tensors *t, t_call *c)
 		[REGION_LOOP] = run_loop,
 		[REGION_HOST] = run_host};
 	running j = {.t = t, .c = c, .g = c->trace->region};
+	const t_rounds *around = t->rounds;
 	tn_status s;
 
+	t->rounds = NULL;
 	if (c->trace->kind == REGION_BLOCKS) {
 		t_run_blocks(t, c);
+		t->rounds = around;
 		return;
 	}
 	make_room(t, c->trace);
@@ -628,6 +647,7 @@ static void run_region(tensors *t, t_call *c)
 	s = env_run(t->e, run[c->trace->kind], &j);
 	clean(&j, s < 0);
 	t->running--;
+	t->rounds = around;
 	if (s < 0)
 		env_rethrow(t->e);
 }

@@ -47,6 +47,7 @@ typedef struct ir_program {
 	VEC(int32_t) input, output;
 	map *name;	   /* private: name -> value */
 	int32_t next_name; /* private: number of the next v0, v1, ... */
+	bool in_rounds;	   /* it is computed in each round of a loop */
 } ir_program;
 
 ir_program *ir_program_new(arena *a, ir_table *t);

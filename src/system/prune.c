@@ -215,6 +215,7 @@ static void copy_tensors(
 			to, t->name, t->dtype, t->rank, t->shape);
 		made = &to->tensor.at[number[i]];
 		made->is_input = t->is_input;
+		made->steady = t->steady;
 		made->is_output = t->is_output;
 		made->storage = t->storage;
 	}

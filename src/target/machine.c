@@ -49,7 +49,8 @@
 	{                                                                      \
 		.least_rows = 2, .least_sum = 8, .least_need = 32,             \
 		.most_residues = 4, .few_rows = 16, .few_sums = 8,             \
-		.few_vectors = 4, .near_part = 32, .line = 64, .ways = 8, .thin = 2, \
+		.few_vectors = 4, .lone_vectors = 8, .lone_ahead = 8,          \
+		.near_part = 32, .line = 64, .ways = 8, .thin = 2, \
 		.copy_chunks = 16, .max_whole = 64 << 20, .column_chunks = 16, \
 		.copied_chunks = 8, .chunk_panels = 4, .few_chunks = 8,        \
 		.few_rows_longest = 28, .block_most = 128, .block_chunks = 8,  \
@@ -396,6 +397,8 @@ static const struct fact {
 	SIZE(product.few_rows, "contract"),
 	SIZE(product.few_sums, "contract"),
 	SIZE(product.few_vectors, "contract"),
+	SIZE(product.lone_vectors, "step"),
+	SIZE(product.lone_ahead, "step"),
 	SIZE(product.near_part, "contract"),
 	SIZE(product.line, "contract"),
 	SIZE(product.ways, "contract"),

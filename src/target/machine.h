@@ -103,6 +103,8 @@ typedef struct machine_product {
 	int32_t few_rows; /* memory decides, not arithmetic: y is read once */
 	int32_t few_sums; /* .. lines of y side by side */
 	int32_t few_vectors;   /* .. vectors of a tile */
+	int32_t lone_vectors;  /* of a tile of one row, at most */
+	int32_t lone_ahead;    /* terms ahead of it are prefetched */
 	int32_t near_part;     /* of the first cache: rows read in place */
 	int32_t line, ways;    /* bytes of a line and lines of a set, there */
 	int32_t thin;	       /* bytes of lines for one byte that is read: too many */

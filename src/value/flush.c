@@ -192,6 +192,7 @@ static void make_key(tensors *t)
 {
 	t->code.n = 0;
 	t->output.n = 0;
+	t_code(t, t->rounds != NULL);
 	for (int32_t k = 0; k < t->todo.n; k++) {
 		t_call *c = t->todo.at[k];
 
@@ -302,8 +303,7 @@ static void make_buffers(tensors *t, const int32_t *where)
 		*vec_push(t->a, &t->in) = (char *)v->buf->data +
 			(size_t)t->stretch.at[i].from *
 				dtype_size(v->type.dtype);
-		*vec_push(t->a, &t->version) =
-			v->buf->is_lent ? 0 : 1 + v->id;
+		*vec_push(t->a, &t->version) = t_version_of(t, i);
 		if (t->base.at[i] == NULL || !is_wanted(v))
 			continue;
 		b = t_buffer_new(t, t_room(t, v, v->where));

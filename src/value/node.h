@@ -336,6 +336,13 @@ typedef struct t_functions {
 	t_trace *(*back_live)(tensors *t, const t_trace *f, const t_back *b);
 } t_functions;
 
+/* A loop whose rounds are computed: what is the same in all of them. */
+typedef struct t_rounds {
+	const t_value **same;
+	int32_t n;
+	int64_t id; /* of this run of it */
+} t_rounds;
+
 struct tensors {
 	arena *a;
 	env *e;
@@ -404,6 +411,8 @@ struct tensors {
 	int32_t n_traces;
 	struct t_regions *regions; /* NULL until one is used */
 	int32_t running; /* depth of running regions: calls of bodies have no gradient */
+	const t_rounds *rounds; /* of the innermost loop that runs, or NULL */
+	int64_t n_loops;	/* that have run */
 	/* of an evaluation that fails: undo.c */
 	const t_plan *ran; /* the program that was running, or NULL */
 	t_call *region;	   /* the region that was running, or NULL */
@@ -620,8 +629,11 @@ void t_program_body(tensors *t, ir_program *p, const t_trace *f,
 int32_t t_halves_seen(tensors *t, t_halves *h, int32_t value,
 	const t_view *view);
 
-/* flush.c: is the input unchanged since the last program? */
+/* program.c: does the input mostly keep its elements from run to run? In rounds of
+ * a loop: in all rounds. */
 bool t_is_steady(const tensors *t, int32_t input);
+/* Differs if other elements were at its address before; 0: it is not known. */
+int64_t t_version_of(const tensors *t, int32_t input);
 /* flush.c: is the view consecutive elements of its operand, in order? */
 bool t_is_stretch(tensors *t, t_entry *e);
 /* flush.c: detaches the results and drops the call. */

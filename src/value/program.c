@@ -335,12 +335,33 @@ static void add_call(building *b, t_call *c, int32_t number)
 				c->result[i]->want);
 }
 
-/* Is the input a parameter that this program only reads? */
+static bool is_same(const t_rounds *r, const t_value *v)
+{
+	for (int32_t i = 0; r != NULL && i < r->n; i++)
+		if (r->same[i] == v)
+			return true;
+	return false;
+}
+
+/* Is it only read, and a parameter, or in rounds an operand of the loop? */
 bool t_is_steady(const tensors *t, int32_t input)
 {
-	const t_buffer *b = t->input.at[input]->buf;
+	const t_value *v = t->input.at[input];
 
-	return b->is_external && !b->is_lent && t->base.at[input] == NULL;
+	if (t->base.at[input] != NULL)
+		return false;
+	return t->rounds != NULL ? is_same(t->rounds, v)
+				 : v->buf->is_external && !v->buf->is_lent;
+}
+
+int64_t t_version_of(const tensors *t, int32_t input)
+{
+	const t_value *v = t->input.at[input];
+
+	if (!v->buf->is_lent)
+		return 1 + v->id;
+	/* nobody writes to it while the loop runs */
+	return is_same(t->rounds, v) ? -t->rounds->id : 0;
 }
 
 ir_program *t_program(tensors *t, arena *a)
@@ -349,6 +370,7 @@ ir_program *t_program(tensors *t, arena *a)
 	int32_t n = 0;
 
 	t->made_of.n = 0;
+	b.p->in_rounds = t->rounds != NULL;
 	b.input = arena_array(a, int32_t, t->input.n + 1);
 	for (int32_t k = 0; k < t->todo.n; k++)
 		for (int32_t i = 0; i < t->todo.at[k]->n_results; i++)

@@ -404,15 +404,18 @@ static void check_indices(compilation *c, int32_t i)
 	kern_verify(c->kernels[i]);
 }
 
-static void one(arena *a, void *arg)
+/* All kernels, and those of the bodies of loops. */
+static void look(struct call *q, compilation *c, str *all)
 {
-	struct call *q = arg;
 	const struct row *r = q->row;
-	compilation *c = compiled(a, r != NULL ? r->program : q->file,
-		r != NULL ? r->machine : NULL);
-	str all = str_new(a);
 
 	compile_to(c, TN_LEVEL_SCHEDULE);
+	for (int32_t i = 0; i < c->system->eqn.n; i++) {
+		const sys_eqn *e = &c->system->eqn.at[i];
+
+		if (e->opaque != NULL && e->opaque->loop != NULL)
+			look(q, compile_body(c, e->opaque->loop), all);
+	}
 	for (int32_t i = 0; i < c->groups->kernel.n; i++) {
 		loop_kernel *k = c->loops[i];
 
@@ -421,7 +424,7 @@ static void one(arena *a, void *arg)
 		check_kernel(k);
 		if (c->o.machine->narrow_indices)
 			check_indices(c, i);
-		loop_text_decisions(&all, k);
+		loop_text_decisions(all, k);
 		for (int32_t j = 0; j < k->decision.n && r != NULL; j++) {
 			const loop_decision *d = &k->decision.at[j];
 
@@ -430,6 +433,16 @@ static void one(arena *a, void *arg)
 				    (r->b < 0 || d->b == r->b);
 		}
 	}
+}
+
+static void one(arena *a, void *arg)
+{
+	struct call *q = arg;
+	const struct row *r = q->row;
+	str all = str_new(a);
+
+	look(q, compiled(a, r != NULL ? r->program : q->file,
+			   r != NULL ? r->machine : NULL), &all);
 	snprintf(q->said, sizeof q->said, "%s", all.at);
 }
 

@@ -31,13 +31,21 @@ static int64_t bytes_of_each(const contract *c, loop_set blocked)
 	return sum;
 }
 
-/* Do tiles of a product walk the variable? */
-static bool in_tiles(const contract *c, int32_t v)
+/* The shortest pieces of the variable: vectors, if tiles walk it; some of them, if one
+ * row does, whose sums are to overlap. */
+static int64_t shortest(const contract *c, int32_t v, int64_t lanes)
 {
-	for (int32_t i = 0; i < c->product.n; i++)
-		if (v == c->product.at[i].i || v == c->product.at[i].j)
-			return true;
-	return false;
+	const machine_product *m = &c->k->machine->product;
+	int64_t least = 1;
+
+	for (int32_t i = 0; i < c->product.n; i++) {
+		const contract_product *p = &c->product.at[i];
+		int64_t n = p->lone ? lanes * m->lone_vectors / 2 : lanes;
+
+		if ((v == p->i || v == p->j) && n > least)
+			least = n;
+	}
+	return least;
 }
 
 /* Number of iterations of these loops, limited to what matters. */
@@ -75,7 +83,7 @@ static void block_several(contract *c, loop_set blocked)
 		if (v >= k->n_vars || (blocked & BIT(v)) == 0)
 			continue;
 		n = k->var[v].extent;
-		least = in_tiles(c, v) ? lanes : 1;
+		least = shortest(c, v, lanes);
 		free &= ~BIT(v);
 		/* loops that no tile walks gain little from long blocks */
 		chunks = least > 1 ? pieces * chunks_of(c, free)
@@ -86,12 +94,12 @@ static void block_several(contract *c, loop_set blocked)
 			size > n * chunks / k->machine->product.block_chunks)
 			size = contract_ceil(
 				n * chunks, k->machine->product.block_chunks);
-		if (size > 2 * lanes && least > 1)
+		if (size < least)
+			size = least;
+		else if (size > 2 * lanes && least > 1)
 			size -= size % (2 * lanes);
 		else if (size > lanes && least > 1) /* whole vectors */
 			size = fit < 2 * lanes ? lanes : 2 * lanes;
-		else if (size < least)
-			size = least;
 		c->block[v] = size < n ? size : n;
 		if ((c->mixed & BIT(v)) == 0)
 			pieces *= contract_ceil(n, c->block[v]);
@@ -225,6 +233,17 @@ static void block_one(contract *c, const contract_product *p)
 	}
 }
 
+/* Sizes for one row: chunks of whole panels. */
+static void block_row(contract *c, const contract_product *p)
+{
+	int64_t panel = (int64_t)p->lanes * p->vectors;
+	int64_t chunks = contract_ceil(c->k->machine->product.column_chunks,
+		chunks_of(c, loops_around(c) & ~BIT(p->j)));
+
+	c->block[p->j] = panel *
+		contract_ceil(c->k->var[p->j].extent, panel * chunks);
+}
+
 /* Variables of the outer loops that only one factor of a product walks. */
 static loop_set to_block(const contract *c)
 {
@@ -301,6 +320,32 @@ static bool take_rows_in(contract *c, const contract_product *p)
 	return any;
 }
 
+/* Sizes for a product that stands alone; false: it has no tiles. */
+static bool choose_alone(contract *c, contract_product *p)
+{
+	for (int32_t v = 0; v < c->k->n_vars; v++)
+		if (v != p->i && v != p->j)
+			c->block[v] = 0;
+	if (!contract_classify(c, p))
+		return false;
+	if (p->lone) {
+		contract_sizes(c, p);
+		block_row(c, p);
+		return true;
+	}
+	contract_choose_dot(c, p);
+	contract_turn(c, p);
+	contract_sizes(c, p);
+	if (take_rows_in(c, p)) {
+		contract_classify(c, p);
+		contract_sizes(c, p);
+	}
+	block_one(c, p);
+	if (is_read_in_jumps(c, p))
+		block_jumps(c, p);
+	return true;
+}
+
 bool contract_choose_blocks(contract *c)
 {
 	contract_product *p = c->product.at;
@@ -313,22 +358,8 @@ bool contract_choose_blocks(contract *c)
 		block_several(c, to_block(c) & ~(c->online ? c->mixed : 0));
 		if (c->online)
 			contract_online_block(c);
-	} else { /* other loops of rows and columns stay outside */
-		for (int32_t v = 0; v < c->k->n_vars; v++)
-			if (v != p->i && v != p->j)
-				c->block[v] = 0;
-		if (!contract_classify(c, p))
-			return false;
-		contract_choose_dot(c, p);
-		contract_turn(c, p);
-		contract_sizes(c, p);
-		if (take_rows_in(c, p)) {
-			contract_classify(c, p);
-			contract_sizes(c, p);
-		}
-		block_one(c, p);
-		if (is_read_in_jumps(c, p))
-			block_jumps(c, p);
+	} else if (!choose_alone(c, p)) { /* other loops of them stay outside */
+		return false;
 	}
 	for (int32_t i = 0; i < c->product.n; i++)
 		contract_sizes(c, &c->product.at[i]);

@@ -9,6 +9,20 @@ int64_t contract_ceil(int64_t a, int64_t b)
 	return (a + b - 1) / b;
 }
 
+bool contract_is_kept(const loop_kernel *k, const expr *e)
+{
+	const sys_tensor *t;
+
+	if (!k->s->in_rounds || k->machine->block.warps > 1 ||
+		e->kind != EX_READ || loop_param(k, e->tensor) < 0 ||
+		ix_has_fun(e->form))
+		return false;
+	t = &k->s->tensor.at[e->tensor];
+	return t->steady && e->dtype == t->dtype &&
+	       t->numel <= k->machine->memory[MACHINE_L3].bytes /
+				   (int64_t)dtype_size(t->dtype);
+}
+
 int64_t contract_extent(const contract *c, int32_t var)
 {
 	int64_t n = c->k->var[var].extent, b = c->block[var];

@@ -24,6 +24,7 @@ typedef struct contract_product {
 	 * the terms of a row adjoin */
 	int64_t panel_x;
 	bool turned;  /* columns are not neighbours in the result: contract_turn */
+	bool lone; /* no loop walks rows of x, and a copy of y is kept: i is -1 */
 	int32_t n_needs; /* see loop_node.need */
 	ix_fact need[CONTRACT_NEEDS];
 	bool few; /* it has few rows */
@@ -171,6 +172,9 @@ int32_t contract_tensor_of(const expr *f);
 
 /* The number of the product in c->product, or -1. */
 int32_t contract_product_of(const contract *c, int32_t eqn);
+/* Is it a bare read of what is the same in every round of a loop, and small enough
+ * to stay in a cache from round to round? A copy of it is made once for all. */
+bool contract_is_kept(const loop_kernel *k, const expr *e);
 /* Does it read only memory, at indices without data? */
 bool contract_reads_memory(loop_kernel *k, const expr *e);
 /* The iterations of a variable inside the blocks around all nests. */

@@ -86,7 +86,7 @@ static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 	loop_set reduced = k->eqn[eqn].reduced;
 	int64_t pieces, n, rest, most, work, lanes;
 
-	if (!is_tiled(&c, &p) || contract_turn(&c, &p))
+	if (!is_tiled(&c, &p) || p.lone || contract_turn(&c, &p))
 		return 0;
 	pieces = contract_pieces(&c, &p);
 	if (pieces >= k->machine->product.enough_pieces)

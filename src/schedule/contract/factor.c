@@ -128,6 +128,28 @@ static bool divide_any(struct terms *t, const expr **f)
 	return false;
 }
 
+/*
+ * One row: a factor of which a loop keeps a copy walks all axes, the others only
+ * those of the sum.
+ */
+static bool divide_row(struct terms *t, const expr **f)
+{
+	f[0] = f[1] = NULL;
+	for (int32_t i = 0; i < t->n; i++) {
+		const expr *e = t->at[i];
+
+		if (vars(t, e, t->sums) == 0)
+			continue;
+		if (vars(t, e, t->left) == 0)
+			f[0] = times(t, f[0], e);
+		else if (f[1] == NULL && contract_is_kept(t->k, e))
+			f[1] = e;
+		else
+			return false;
+	}
+	return f[0] != NULL && f[1] != NULL;
+}
+
 /* ---- guards ---- */
 
 /*
@@ -376,7 +398,7 @@ bool contract_factors(
 		return false;
 	flatten(&t, b);
 	out->why = t.full ? DECIDE_TILE_FACTORS : DECIDE_TILE_DIVIDE;
-	if (t.full || !divide_any(&t, out->f))
+	if (t.full || (!divide_any(&t, out->f) && !divide_row(&t, out->f)))
 		return false;
 	for (int32_t i = 0; i < t.n; i++)
 		if (vars(&t, t.at[i], t.sums) == 0)

@@ -134,14 +134,19 @@ static bool is_enough(
 {
 	const machine_product *m = &c->k->machine->product;
 	int64_t rows = elements(c, p->rows), sums = elements(c, p->sums);
+	/* a copy of each factor may be a phase */
+	int32_t phases = c->k->n_phases + c->product.n;
 
-	if (p->i < 0)
+	if (p->i < 0 && !p->lone)
 		return decline(c, p, DECIDE_TILE_NO_ROWS, 0, 0);
 	if ((p->sums & walked[0] & walked[1]) == 0)
 		return decline(c, p, DECIDE_TILE_NO_SUM, 0, 0);
 	if (lanes_of(c, p) < 2)
 		return decline(c, p, DECIDE_TILE_VECTOR, 0, 0);
-	if (rows < m->least_rows)
+	if (p->lone && phases >= LOOP_MAX_PHASES)
+		return decline(c, p, DECIDE_TILE_PHASES, phases + 1,
+			LOOP_MAX_PHASES);
+	if (rows < m->least_rows && !p->lone)
 		return decline(c, p, DECIDE_TILE_ROWS, rows, m->least_rows);
 	if (sums < m->least_sum)
 		return decline(c, p, DECIDE_TILE_SUMS, sums, m->least_sum);
@@ -205,6 +210,8 @@ bool contract_classify(contract *c, contract_product *p)
 	p->others = left & ~p->rows & ~p->columns;
 	p->sums = e->reduced;
 	p->i = longest(c, p->rows);
+	p->lone = (loop_expr_vars(k, p->x) & e->left) == 0 &&
+		  contract_is_kept(k, p->y);
 	p->s = longest(c, p->sums);
 	return is_enough(c, p, v);
 }
@@ -477,6 +484,21 @@ static void size_shared(contract *c, contract_product *p, int64_t rest)
 	contract_choose_matrix(c, p);
 }
 
+/* Sizes for one row: as many vectors as registers hold, of panels that are copied
+ * once; what is read is far away, and so it is prefetched. */
+static void size_lone(contract *c, contract_product *p)
+{
+	int64_t most = c->k->machine->product.lone_vectors;
+
+	p->vectors = (int32_t)near_equal(
+		contract_ceil(contract_extent(c, p->j), p->lanes), most);
+	p->tile = 1;
+	p->sum_block = contract_extent(c, p->s);
+	p->pack_x = !is_readable(c, p);
+	p->panel_x = 0;
+	p->whole_x = p->pack_y = p->few = false;
+}
+
 /* Chooses equal tiles, and panels that fit the first caches. */
 void contract_sizes(contract *c, contract_product *p)
 {
@@ -487,6 +509,10 @@ void contract_sizes(contract *c, contract_product *p)
 	bool in_lanes;
 
 	p->lanes = (int32_t)lanes_of(c, p);
+	if (p->lone) {
+		size_lone(c, p);
+		return;
+	}
 	p->vectors = contract_extent(c, p->j) > p->lanes ? 2 : 1;
 	contract_choose_dot(c, p);
 	size = contract_factor_bytes(c, p);
@@ -558,7 +584,8 @@ static loop_node *tile(contract *c, const contract_product *p)
 	t->unroll = p->vectors;
 	t->n_needs = p->n_needs;
 	t->need = arena_copy(c->k->a, p->need, sizeof p->need);
-	t->n_ahead = p->few || p->turned ? (int32_t)p->sum_block : 0;
+	t->n_ahead = p->lone ? c->k->machine->product.lone_ahead
+		     : p->few || p->turned ? (int32_t)p->sum_block : 0;
 	return t;
 }
 
@@ -628,8 +655,8 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 		loop_node_adopt(k->a, sums, inner);
 		sums = inner;
 	}
-	if (p->turned) {
-		k->eqn[p->eqn].apart = true;
+	if (p->turned || p->lone) {
+		k->eqn[p->eqn].apart = p->turned;
 		contract_pack_whole(c, p, &p->y, p->j);
 		k->eqn[k->n_eqns - 1].panel = (int64_t)p->lanes * p->vectors;
 	}
@@ -645,13 +672,15 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 		if (p->pack_x)
 			contract_pack_x(c, p, sums);
 	}
-	if (!p->turned)
+	if (!p->turned && !p->lone)
 		say_copy(c, p, p->y, p->pack_y);
 	if (p->pack_y)
 		contract_pack_y(c, p, panel);
-	inner = contract_block(c, p->i, p->tile, tile(c, p));
-	loop_node_adopt(
-		k->a, panel, around(c, p->rows & ~BIT(p->i), inner));
+	inner = tile(c, p);
+	if (!p->lone)
+		inner = around(c, p->rows & ~BIT(p->i),
+			contract_block(c, p->i, p->tile, inner));
+	loop_node_adopt(k->a, panel, inner);
 	loop_node_adopt(
 		k->a, sums, around(c, p->columns & ~BIT(p->j), panel));
 	put_behind(c, p, body);
