@@ -171,6 +171,8 @@ static double gain_of(const split *s, fuse_price now, choice_cut *out)
 		bound += choice_judge(
 			c, side_of(s, out->first, side == 0, unit), unit)
 				 .seconds;
+	if (isinf(bound)) /* a side is no kernel */
+		return 0;
 	/* it takes what rounds find near from the farthest memory */
 	if (bound > most && !c->f->s->in_rounds)
 		return 0;
