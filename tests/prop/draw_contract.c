@@ -264,7 +264,7 @@ static void draw_product(sketch *k)
 		add_letters(k, &l, both, (int32_t)rng_below(&k->r, 2), OF(few));
 		add_letters(k, &l, sum, chance(k, 25) ? 2 : 1, OF(sums));
 		add_letters(k, &l, n, chance(k, 25) ? 2 : 1, OF(columns));
-		add_letters(k, &l, m, chance(k, 10) ? 0 : chance(k, 25) ? 2 : 1,
+		add_letters(k, &l, m, chance(k, 20) ? 0 : chance(k, 25) ? 2 : 1,
 			OF(rows));
 	}
 	for (size_t i = 0; i < strlen(l.all); i++)

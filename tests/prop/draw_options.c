@@ -47,6 +47,6 @@ compile_options draw_options(
 	o.plan.apart = rng_percent(&r, po->asan ? 80 : 30);
 	if (rng_percent(&r, 50))
 		m->schedule.owner_updates = 1 << rng_range(&r, 0, 4);
-	o.in_loop = rng_percent(&r, 30); /* as if it were the body of a loop */
+	o.in_loop = rng_percent(&r, 40); /* as if it were the body of a loop */
 	return o;
 }
