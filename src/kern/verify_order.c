@@ -38,11 +38,11 @@ static void keep(struct kern_order *o)
  * may be anything. Is the one not what was kept? */
 static bool join(struct kern_order *o, bool wide)
 {
-	struct kern_kept *was = &o->kept.at[o->kept.n - o->reg.n];
 	int32_t at = o->spans.n;
 	bool more = false;
 
 	for (int32_t i = o->reg.n - 1; i >= 0; i--) {
+		struct kern_kept *was = &o->kept.at[o->kept.n - o->reg.n];
 		kern_val r = o->reg.at[i];
 
 		more |= (o->bad[r] & ~was[i].bad) != 0;
@@ -70,10 +70,10 @@ static bool join(struct kern_order *o, bool wide)
 /* Registers are again what was kept last; `swap`: that is what they were. */
 static void put_back(struct kern_order *o, bool swap)
 {
-	struct kern_kept *was = &o->kept.at[o->kept.n - o->reg.n];
 	int32_t at = o->spans.n;
 
 	for (int32_t i = o->reg.n - 1; i >= 0; i--) {
+		struct kern_kept *was = &o->kept.at[o->kept.n - o->reg.n];
 		kern_val r = o->reg.at[i];
 		struct kern_kept now = {o->bad[r], o->early[r]};
 

@@ -469,9 +469,10 @@ static void execute(void *arg)
 static void make_bound(void *arg)
 {
 	job *j = arg;
+	shadow_run *made = arena_make(j->a, shadow_run);
 
-	j->bound = arena_make(j->a, shadow_run);
-	shadow_program(j->a, j->c->p, fresh_inputs(j), j->bound);
+	shadow_program(j->a, j->c->p, fresh_inputs(j), made);
+	j->bound = made; /* none, if that failed */
 }
 
 static double value_at(tn_dtype t, const void *data, int64_t i)

@@ -419,7 +419,7 @@ static double unrounded(walk *w, const in_node *n, double rounded)
 
 	if (n->kind == IN_ELSE && (n->arg[1]->kind == IN_INT ||
 		n->arg[1]->kind == IN_REAL || n->arg[1]->kind == IN_CAST))
-		n = n->arg[0]; /* inside, unless it is 0 */
+		n = n->arg[0]; /* inside, unless it is the other one: 0, or near it */
 	else if (n->kind == IN_WHERE && (n->arg[2]->kind == IN_INT ||
 		n->arg[2]->kind == IN_REAL || n->arg[2]->kind == IN_CAST))
 		n = n->arg[1];
@@ -428,8 +428,10 @@ static double unrounded(walk *w, const in_node *n, double rounded)
 	lost = in_any_order(w, n);
 	if (rounded == 0 || isnan(rounded) || isinf(lost))
 		return lost;
+	w->maybe++;
 	x = shadow_eval(w, n->arg[0]);
 	y = shadow_eval(w, n->arg[1]);
+	w->maybe--;
 	if (isinf(rounded)) /* by rounding alone? */
 		return isfinite(x.v.f) && isfinite(y.v.f) ? INFINITY : 0;
 	for (int32_t i = 0; i < 2 && e == 0; i++) /* factors of factors */
