@@ -216,6 +216,7 @@ typedef struct kern_block {
  * take. down: v = hi - 1, hi - 2 .. lo, with step 1. by_warp: iteration n is run
  * by warp n mod `warps` of the block; any other statement by all of its warps.
  * by_lane: iteration l is run by lane l of the warp, at the same time as all others.
+ * unroll: all iterations of a short loop of constant length are to stand one after the other.
  * A register that each warp has is used in loops by warp only which have one iteration
  * for a warp at most: so iteration n has the n-th of these registers in all of them.
  *
@@ -242,6 +243,7 @@ struct kern_stmt {
 	const kern_form *lo, *hi;
 	int64_t step;
 	bool down, whole, by_warp, by_lane; /* by_warp: VAR, too */
+	bool unroll; /* FOR */
 	kern_val after;
 	bool rarely; /* IF */
 	bool stream; /* STORE: past the caches; ARRAY: zeroed */
@@ -514,6 +516,10 @@ void kern_join_accesses(kern_kernel *k);
 /* lanes.c: gives independent iterations of loops to so many lanes. The values of
  * the kernel are in order. */
 void kern_deal_to_lanes(kern_kernel *k, int32_t lanes);
+
+/* unroll.c: unrolls short loops that number lanes, of so many statements at most. */
+void kern_unroll(kern_kernel *k, int32_t most_statements);
+bool kern_may_unroll(const kern_stmt *s); /* a loop: is it short, of constant length? */
 
 /*
  * narrow.c: sets k->narrow if all indices, with the steps of loops and the lanes of

@@ -129,6 +129,7 @@ static void parse_for(struct kern_parser *p, const lex_token *t)
 	}
 	if (s->by_warp)
 		lex_need(p->l, "warp");
+	s->unroll = lex_eat(p->l, "unroll");
 	s->v = kern_ins(p->k,
 		&(kern_value){.op = KERN_WALK, .type = s->type});
 	if (lex_eat(p->l, "after")) {

@@ -224,6 +224,8 @@ static void loop(struct print *p, const kern_stmt *s)
 		str_add(p->out, " by warp");
 	if (s->by_lane)
 		str_add(p->out, " by lane");
+	if (s->unroll)
+		str_add(p->out, " unroll");
 	if (s->after != 0) {
 		define(p, s->after);
 		str_add(p->out, " after ");

@@ -297,6 +297,10 @@ static void verify_for(struct kern_verifier *v, const kern_stmt *s)
 	if (s->step < 1 || (s->down && (s->step != 1 || s->whole || s->after)))
 		kern_refuse(v, "loop",
 			"a step must be 1 or more; in a loop that runs down it must be 1, without `whole` and `after`");
+	if (s->unroll && !kern_may_unroll(s))
+		kern_refuse(v, "loop",
+			"a loop that is unrolled must have constant bounds, step 1 and 1 to %d iterations, and none by warp or by lane",
+			KERN_MAX_LANES);
 	if (narrow) {
 		kern_verify_form(v, "number", s->lo, INT32_MIN, most,
 			"this bound may exceed 32 bits");

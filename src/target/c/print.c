@@ -579,46 +579,10 @@ static void nothing_before(printer *p, const kern_stmt *s)
 	(void)p, (void)s;
 }
 
-/* Of a few statements: of a longer body the text would be too long. */
-enum { FEW_STATEMENTS = 4 };
-
-static bool is_variable(const kern_form *f, kern_val v)
-{
-	return f->n == 1 && f->c0 == 0 && f->t[0].coef == 1 && f->t[0].v == v;
-}
-
-/* Is it v that numbers lanes in the block? *n: its statements, or too many. */
-static bool numbers_lanes(
-	const printer *p, const kern_block *b, kern_val v, int32_t *n)
-{
-	bool found = false;
-
-	for (int32_t i = 0; i < b->list.n; i++) {
-		const kern_stmt *s = b->list.at[i];
-		kern_val x = s->kind == KERN_LET ? s->v : s->x;
-
-		*n += s->kind == KERN_FOR ? FEW_STATEMENTS + 1 : 1;
-		if (s->kind == KERN_SET_LANE)
-			found |= is_variable(s->lo, v);
-		if (x != 0 && kern_at(p->k, x)->op == KERN_LANE)
-			found |= is_variable(kern_at(p->k, x)->form[0], v);
-		if (s->kind == KERN_IF)
-			found |= numbers_lanes(p, &s->body, v, n) |
-				 numbers_lanes(p, &s->other, v, n);
-	}
-	return found;
-}
-
-/* As for_lanes. */
 static void before(printer *p, const kern_stmt *s)
 {
-	int32_t n = 0;
-
-	if (s->kind == KERN_FOR && s->lo->n == 0 && s->hi->n == 0 &&
-		s->step == 1 && s->hi->c0 - s->lo->c0 <= KERN_MAX_LANES &&
-		numbers_lanes(p, &s->body, s->v, &n) && n <= FEW_STATEMENTS)
-		c_line(p, "#pragma GCC unroll %" PRId64,
-			s->hi->c0 - s->lo->c0);
+	if (s->unroll)
+		c_line(p, "#pragma GCC unroll %" PRId64, s->hi->c0 - s->lo->c0);
 }
 
 #define ON_A_CPU(language, first)      \
