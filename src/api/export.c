@@ -109,7 +109,6 @@ static compile_options options_of(const api_export *k, int32_t v)
 	const tn_program *p = k->p;
 	compile_options o = api_compile_options(k->c);
 
-	o.dump = (compile_dump){0};
 	if (k->variant[v].machine != NULL)
 		o.machine = k->variant[v].machine;
 	if (p == NULL)

@@ -9,12 +9,18 @@
  *
  *   t = exp(x); s = sum(t, 1); o = t / s    ->   one kernel: t s, t o, s o
  *   t and s apart                           ->   t | s o
+ *
+ * What is made again, so that memory is free in between, is made where it is
+ * needed: not in a kernel of what stands before it.
+ *
+ *   h = silu(a); o = sum(h); h2 = silu(a) again; g = h2 * o   ->   h o | h2 g
  */
 #include "fuse/inner.h"
 
 typedef VEC(int32_t) sources;
 
 struct fuse_apart {
+	int32_t first_again; /* that is made again; INT32_MAX: none */
 	int32_t n;
 	const fuse_pair *pair;
 	const eqn_unit **first; /* by source: as it was prepared; NULL */
@@ -28,6 +34,10 @@ void fuse_apart_new(fuse_state *f, const fuse_options *o)
 
 	t->n = o == NULL ? 0 : o->n_apart;
 	t->pair = o == NULL ? NULL : o->apart;
+	t->first_again = INT32_MAX;
+	for (int32_t i = f->s->eqn.n - 1; i >= 0; i--)
+		if (f->s->eqn.at[i].again > 0)
+			t->first_again = i;
 	t->first = arena_copy(f->a, f->unit, n * sizeof *f->unit);
 	t->within = arena_alloc(f->a, n, sizeof *t->within);
 	f->apart = t;
@@ -58,6 +68,50 @@ bool fuse_apart_both(const fuse_state *f, int32_t n, eqn_unit *const *unit)
 			return true;
 	}
 	return false;
+}
+
+/* What a kernel computes: its first equation that is made again, the run of that,
+ * and the first of the others. */
+struct order {
+	int32_t again, run, other;
+};
+
+/* false: equations of two runs. */
+static bool put_in_order(const fuse_state *f, int32_t e, struct order *o)
+{
+	int32_t run = f->s->eqn.at[e].again;
+
+	if (run == 0) {
+		o->other = e < o->other ? e : o->other;
+		return true;
+	}
+	if (o->run > 0 && o->run != run)
+		return false;
+	o->run = run;
+	o->again = e < o->again ? e : o->again;
+	return true;
+}
+
+bool fuse_apart_again(const fuse_state *f, int32_t n, eqn_unit *const *unit)
+{
+	const struct fuse_apart *t = f->apart;
+	struct order o = {INT32_MAX, 0, INT32_MAX};
+
+	for (int32_t i = 0; t->first_again < INT32_MAX && i < n; i++) {
+		const sources *in = &t->within[unit[i]->source];
+
+		if (!put_in_order(f, unit[i]->source, &o))
+			return true;
+		for (int32_t k = 0; k < in->n; k++)
+			if (!put_in_order(f, in->at[k], &o))
+				return true;
+	}
+	return o.run > 0 && o.other < o.again;
+}
+
+int32_t fuse_first_again(const fuse_state *f)
+{
+	return f->apart->first_again;
 }
 
 void fuse_apart_in(

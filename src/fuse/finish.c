@@ -447,7 +447,7 @@ void fuse_finish(fuse_state *f, fuse_groups *g, fuse_plan *p, bool batch)
 	}
 	find_readers(&w);
 	sort(&w, alone);
-	if (batch)
+	if (batch && fuse_first_again(f) == INT32_MAX)
 		find_batches(&w);
 	for (int32_t i = 0; i < g->at.n; i++) {
 		fuse_kernel *k;

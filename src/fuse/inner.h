@@ -273,6 +273,9 @@ typedef struct choice {
 
 fuse_groups *fuse_choose(fuse_state *f, bool no_fusion, fuse_plan *p);
 choice_verdict choice_judge(choice *c, int32_t n, eqn_unit *const *unit);
+/* Where memory is limited: would a kernel of these units hold more results than the
+ * machine allows (most_held)? */
+bool choice_holds_much(choice *c, int32_t n, eqn_unit *const *unit);
 /* Lists the units of these groups, and e if not NULL, in order; returns their
  * number. */
 int32_t choice_members(choice *c, int32_t n, fuse_group *const *g,
@@ -347,6 +350,10 @@ void fuse_apart_new(fuse_state *f, const fuse_options *o);
 /* Would a kernel of these units compute both equations of a pair that is to
  * stay apart? */
 bool fuse_apart_both(const fuse_state *f, int32_t n, eqn_unit *const *unit);
+/* Is one of what n units compute made again, and another before it? */
+bool fuse_apart_again(const fuse_state *f, int32_t n, eqn_unit *const *unit);
+/* The first equation that is made again to save memory; INT32_MAX: none is. */
+int32_t fuse_first_again(const fuse_state *f);
 /* n producers are put into unit e: for good, or, until fuse_apart_out, to see
  * what it would cost. */
 void fuse_apart_in(fuse_state *f, const eqn_unit *e, int32_t n,

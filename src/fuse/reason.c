@@ -201,6 +201,18 @@ static void explain(why *w)
 		w->r.text = "kept apart by request";
 		return;
 	}
+	if (fuse_apart_again(f, n, unit)) {
+		w->r.why = FUSE_WHY_POLICY;
+		w->r.text = "one of them is computed again, so that its memory is free before: no kernel has it and what stands in front of it";
+		return;
+	}
+	if (choice_holds_much(c, n, unit)) {
+		w->r.why = FUSE_WHY_POLICY;
+		w->r.text = arena_printf(f->a,
+			"memory is limited, and the merged kernel would have results of more than %g times its largest",
+			f->t->fusion.most_held);
+		return;
+	}
 	if (is_cycle(w))
 		return;
 	if (n > f->t->fusion.max_eqns) {

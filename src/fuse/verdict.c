@@ -139,6 +139,43 @@ static choice_verdict compute(choice *c, int32_t n, eqn_unit *const *unit)
 	return v;
 }
 
+/* Is it behind what is made again? Then its results wait for their readers in
+ * memory that was freed for others. */
+static bool is_late(const choice *c, int32_t n, eqn_unit *const *unit)
+{
+	int32_t first = fuse_first_again(c->f);
+
+	for (int32_t i = 0; i < n; i++)
+		if (unit[i]->source >= first)
+			return true;
+	return false;
+}
+
+bool choice_holds_much(choice *c, int32_t n, eqn_unit *const *unit)
+{
+	double largest = 0, sum = 0;
+
+	if (n < 2 || !is_late(c, n, unit))
+		return false;
+	for (int32_t i = 0; i < n; i++)
+		c->inside[unit[i]->source] = true;
+	for (int32_t i = 0; i < n; i++)
+		for (int32_t k = 0; k < unit[i]->e.n_out; k++) {
+			int32_t t = unit[i]->e.out[k];
+			const sys_tensor *s = &c->f->s->tensor.at[t];
+			double bytes = (double)s->numel *
+				(double)tn_dtype_bytes(s->dtype);
+
+			if (c->f->kept[t] || !choice_sees(c, t))
+				continue;
+			sum += bytes;
+			largest = bytes > largest ? bytes : largest;
+		}
+	for (int32_t i = 0; i < n; i++)
+		c->inside[unit[i]->source] = false;
+	return sum > c->f->t->fusion.most_held * largest;
+}
+
 choice_verdict choice_judge(choice *c, int32_t n, eqn_unit *const *unit)
 {
 	choice_verdict v = {.seconds = n == 0 ? 0 : INFINITY, .shared = 1};
@@ -147,7 +184,9 @@ choice_verdict choice_judge(choice *c, int32_t n, eqn_unit *const *unit)
 	int64_t found;
 
 	if (n == 0 || n > c->f->t->fusion.max_eqns ||
-		fuse_apart_both(c->f, n, unit))
+		fuse_apart_both(c->f, n, unit) ||
+		fuse_apart_again(c->f, n, unit) ||
+		choice_holds_much(c, n, unit))
 		return v;
 	for (int32_t i = 0; i < n; i++)
 		c->inside[unit[i]->source] = true;

@@ -153,12 +153,19 @@ static bool is_output(const leq *c, int32_t t)
 	return false;
 }
 
+static bool is_again(const ir_program *p, int32_t call)
+{
+	const ir_call *c = &p->call.at[call];
+
+	return c->n_results > 0 && p->value.at[c->result[0]].again;
+}
+
 static bool is_apart(const leq *c, int32_t t)
 {
 	const ir_program *p = c->w->p;
 	int32_t v = value_of(c, t);
 
-	return p->value.at[p->call.at[c->number].result[0]].again ||
+	return is_again(p, c->number) ||
 		(v >= 0 && p->value.at[v].apart);
 }
 
@@ -518,6 +525,7 @@ static void lower_call(lower *w, int32_t number)
 	const ir_call *call = &w->p->call.at[number];
 	const ir_inst *p = call->inst;
 	leq c = {.w = w, .p = p, .number = number, .at = call->at};
+	int32_t first = w->s->eqn.n;
 
 	c.tensor = arena_array(w->a, int32_t, p->n_tensors + 1);
 	c.axis_of = arena_array(w->a, int32_t, p->n_letters + 1);
@@ -542,6 +550,11 @@ static void lower_call(lower *w, int32_t number)
 		w->of_value[call->result[i]] = c.tensor[p->result[i]];
 		share_storage(&c, p->result[i]);
 	}
+	if (!is_again(w->p, number))
+		return;
+	w->n_runs += number == 0 || !is_again(w->p, number - 1);
+	for (int32_t i = first; i < w->s->eqn.n; i++)
+		w->s->eqn.at[i].again = w->n_runs;
 }
 
 static void add_inputs(lower *w)

@@ -20,6 +20,7 @@ typedef struct lower {
 	map *merged;	   /* structure of an equation -> its number */
 	int32_t *of_value; /* program value -> tensor */
 	int32_t n_storages;
+	int32_t n_runs; /* of calls that are made again */
 } lower;
 
 /* One equation while it is lowered. */

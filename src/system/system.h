@@ -100,6 +100,8 @@ typedef struct sys_eqn {
 	const char *label; /* "add", "softmax.m": for printed MapExpr */
 	const char *op;	   /* row name */
 	int32_t call;	   /* number of the program's call */
+	int32_t again;	   /* of a call that is made again to save memory: the number,
+			    * from 1, of the run of such calls that it is in; else 0 */
 	int32_t monoid;	   /* ir_monoid_id, IR_SET for '=' */
 	int32_t n_out, out[IR_MAX_OUT]; /* more than IR_MAX_COMP: opaque */
 	int32_t n_axes, n_left;

@@ -76,7 +76,8 @@
 		.split_iterations = 64, .strided = 1.3,                        \
 		.gathered_ops = 100, .keys_at_once = 256,                      \
 		.rows_at_once = 64, .copy_rows = 4, .copy_window_rows = 12,    \
-		.batch_volume = 1 << 18, .wait_part = 4, .both_ways = 4        \
+		.batch_volume = 1 << 18, .wait_part = 4, .both_ways = 4,       \
+		.most_held = 2                                                 \
 	}
 
 #define C_FAMILY(hz)                                                          \
@@ -456,6 +457,7 @@ static const struct fact {
 	SIZE(fusion.copy_rows, "contract"),
 	SIZE(fusion.copy_window_rows, "contract"),
 	SIZE(fusion.wait_part, "contract"),
+	SIZE(fusion.most_held, "step"),
 	SIZE(fusion.both_ways, "contract"),
 	SIZE(fusion.most_lost, "merges"),
 	SIZE(fusion.alone_lost, "merges"),

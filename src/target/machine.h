@@ -168,6 +168,8 @@ typedef struct machine_fusion {
 	int32_t cuts; /* of a kernel that are priced */
 	int32_t split_rounds; /* in which parts are merged with others */
 	double alike; /* seconds that differ by less than this part say nothing */
+	double most_held; /* results of a kernel, in times of its largest, behind what is
+			   * made again to save memory */
 	int64_t batch_volume; /* instances of an equation of a small kernel */
 } machine_fusion;
 
