@@ -7,9 +7,11 @@
  * of the kernels in which the two versions differ is compared, each the least of
  * its runs: other work on the machine only adds to it. A merge of kernels with
  * equal C is measured once. A merge that seems slower by more than
- * a tenth is measured again, longer, before it is reported as a loser.
+ * a tenth is measured again, longer, before it is reported as a loser. What it does
+ * to the whole program is told, too: by all its kernels, with these and with those.
  *
- *     fused 61 us, apart 40 us (predicted 35, 52)  net.onnx: conv_3, mean_4
+ *     fused 61 us, apart 40 us (predicted 35, 52), the program 1.01
+ *     net.onnx: conv_3, mean_4
  */
 #include "bench/bench.h"
 
@@ -18,18 +20,20 @@
 
 enum { AGAIN = 3, N_BINS = 7 };
 #define MOST_LOST 1.1
+#define LARGE_PART (1 - 1 / MOST_LOST) /* of a program's time */
 
 typedef struct outcome {
 	char subject[64], first[64], then[64], kernel[64];
 	const char *term;
 	double fused, apart, predicted_fused, predicted_apart;
-	double ratio; /* fused over apart */
+	double ratio;	/* fused over apart */
+	double program; /* .. of all kernels of the program */
 } outcome;
 
 typedef struct merges {
 	int repeat;
 	bool json;
-	bool begun; /* a program was opened */
+	bool begun;   /* a program was opened */
 	double until; /* cli_now: no merge is started after it; 0: no limit */
 	uint64_t *seen;
 	int n_seen, room_seen;
@@ -37,6 +41,8 @@ typedef struct merges {
 	int n, room;
 	/* merges; known from equal kernels; not measured */
 	int n_all, n_known, n_late;
+	int n_late_large; /* .. whose kernel takes so much of its program's time that
+			   * the program may be slower by more than a tenth */
 } merges;
 
 /* ---- lists ---- */
@@ -65,8 +71,7 @@ static bool is_seen(const merges *w, uint64_t what)
 
 static bool see(merges *w, uint64_t what)
 {
-	uint64_t *at = more(
-		w->seen, w->n_seen, &w->room_seen, sizeof *w->seen);
+	uint64_t *at = more(w->seen, w->n_seen, &w->room_seen, sizeof *w->seen);
 
 	if (at == NULL)
 		return false;
@@ -122,35 +127,39 @@ static double predicted(const bench_kernels *k, const bool *which)
 	return sum;
 }
 
-/* The times of these kernels, each the least of its samples. */
+/* The times of these kernels, each the least of its samples; NULL: of all. */
 static double measured(const bench_kernels *k, const bool *which)
 {
 	double sum = 0;
 
 	for (int32_t i = 0; i < k->n; i++)
-		sum += which[i] ? bench_kernels_least(k, i) : 0;
+		sum += which == NULL || which[i] ? bench_kernels_least(k, i)
+						 : 0;
 	return sum;
 }
 
 /* ---- one merge ---- */
 
 /* Measures base and apart in turn; false: a run failed. */
-static bool pairs(const bench_subject *s, bench_kernels *base,
-	tn_program *p, int repeat, outcome *o)
+static bool pairs(const bench_subject *s, bench_kernels *base, tn_program *p,
+	int repeat, outcome *o)
 {
 	bench_kernels apart;
 	differ d = {0};
+	double all;
 	bool good = bench_kernels_new(&apart, p, repeat) &&
-		bench_kernels_run(&apart, s, -1);
+		    bench_kernels_run(&apart, s, -1);
 
 	for (int i = 0; good && i < repeat; i++)
 		good = bench_kernels_run(base, s, i) &&
-			bench_kernels_run(&apart, s, i);
+		       bench_kernels_run(&apart, s, i);
 	good = good && find_difference(base, &apart, &d);
 	if (good) {
 		o->fused = measured(base, d.base);
 		o->apart = measured(&apart, d.apart);
 		o->ratio = o->fused / (o->apart + 1e-12);
+		all = measured(base, NULL);
+		o->program = all / (all - o->fused + o->apart + 1e-12);
 		o->predicted_fused = predicted(base, d.base);
 		o->predicted_apart = predicted(&apart, d.apart);
 	}
@@ -163,9 +172,9 @@ static bool pairs(const bench_subject *s, bench_kernels *base,
 static void say(const outcome *o, bool json)
 {
 	if (!json) {
-		printf("%9.1f %9.1f %7.2f %10.1f %10.1f  %s: %s, %s in %s, "
-		       "mostly %s\n",
-			1e6 * o->fused, 1e6 * o->apart, o->ratio,
+		printf("%9.1f %9.1f %7.2f %7.2f %10.1f %10.1f  %s: %s, %s in "
+		       "%s, mostly %s\n",
+			1e6 * o->fused, 1e6 * o->apart, o->ratio, o->program,
 			1e6 * o->predicted_fused, 1e6 * o->predicted_apart,
 			o->subject, o->first, o->then, o->kernel, o->term);
 		fflush(stdout);
@@ -191,6 +200,8 @@ static void say(const outcome *o, bool json)
 	cli_json_number(stdout, o->predicted_apart);
 	printf(",\"ratio\":");
 	cli_json_number(stdout, o->ratio);
+	printf(",\"program_ratio\":");
+	cli_json_number(stdout, o->program);
 	printf("}\n");
 	fflush(stdout);
 }
@@ -214,14 +225,14 @@ static bool one(merges *w, const bench_subject *s, bench_kernels *base,
 	if (!bench_subject_program(s, &p))
 		return false;
 	good = tn_program_set_apart(p, m->first, m->then) >= 0 &&
-		tn_program_compile(p) >= 0;
+	       tn_program_compile(p) >= 0;
 	if (!good)
 		cli_diag(tn_context_diag(s->c));
 	good = good && pairs(s, base, p, w->repeat, &o);
 	if (good && o.ratio > MOST_LOST) {
 		good = bench_kernels_new(&longer, s->p, AGAIN * w->repeat) &&
-			bench_kernels_run(&longer, s, -1) &&
-			pairs(s, &longer, p, AGAIN * w->repeat, &o);
+		       bench_kernels_run(&longer, s, -1) &&
+		       pairs(s, &longer, p, AGAIN * w->repeat, &o);
 		bench_kernels_free(&longer);
 	}
 	tn_program_free(p);
@@ -238,9 +249,8 @@ static bool one(merges *w, const bench_subject *s, bench_kernels *base,
 static void begin(merges *w)
 {
 	if (!w->begun && !w->json)
-		printf("%9s %9s %7s %10s %10s  losers\n%9s %9s %7s %10s %10s\n",
-			"fused us", "apart us", "ratio", "predicted", "apart",
-			"", "", "", "", "");
+		printf("%9s %9s %7s %7s %10s %10s  losers\n", "fused us",
+			"apart us", "ratio", "program", "predicted", "apart");
 	w->begun = true;
 }
 
@@ -263,7 +273,7 @@ static uint64_t hash_of(const tn_kernel *k, const tn_merge *m)
 
 	return ((h ^ (uint64_t)m->at[0]) * 0x100000001b3u ^
 		       (uint64_t)m->at[1]) *
-		0x100000001b3u;
+	       0x100000001b3u;
 }
 
 /*
@@ -293,22 +303,26 @@ static bool visit(void *arg, bench_subject *s)
 	merges *w = arg;
 	bench_kernels base;
 	int32_t n = tn_program_n_merges(s->p);
+	double total = 0;
 	todo *t = NULL;
 	bool good;
 
 	begin(w);
 	good = bench_kernels_new(&base, s->p, w->repeat) &&
-		bench_kernels_run(&base, s, -1) &&
-		bench_kernels_run(&base, s, -1);
+	       bench_kernels_run(&base, s, -1) &&
+	       bench_kernels_run(&base, s, -1);
 	if (good)
 		t = list(s, &base, n);
 	good = t != NULL;
+	for (int32_t i = 0; good && i < base.n; i++)
+		total += base.before[i];
 	for (int32_t i = 0; good && i < n; i++) {
 		w->n_all++;
 		if (is_seen(w, t[i].what)) {
 			w->n_known++;
 		} else if (w->until > 0 && cli_now() > w->until) {
 			w->n_late++;
+			w->n_late_large += t[i].seconds > total * LARGE_PART;
 		} else {
 			cli_progress("bench merges: %s, %d of %d", s->name,
 				(int)i + 1, (int)n);
@@ -344,19 +358,26 @@ static void say_bins(const merges *w)
 
 static void say_all(const merges *w)
 {
-	const outcome *worst = NULL;
-	int losers = 0;
+	const outcome *worst = NULL, *all = NULL;
+	int losers = 0, slower = 0;
 
 	for (int i = 0; i < w->n; i++) {
 		losers += w->at[i].ratio > MOST_LOST;
 		if (worst == NULL || w->at[i].ratio > worst->ratio)
 			worst = &w->at[i];
+		slower += w->at[i].program > MOST_LOST;
+		if (all == NULL || w->at[i].program > all->program)
+			all = &w->at[i];
 	}
 	if (w->json) {
 		printf("{\"bench\":\"merges\",\"merges\":%d,\"measured\":%d,"
-		       "\"not_measured\":%d,\"losers\":%d,\"worst\":",
-			w->n_all, w->n, w->n_late, losers);
+		       "\"not_measured\":%d,\"not_measured_large\":%d,"
+		       "\"losers\":%d,\"programs_slower\":%d,\"worst\":",
+			w->n_all, w->n, w->n_late, w->n_late_large, losers,
+			slower);
 		cli_json_number(stdout, worst != NULL ? worst->ratio : 0);
+		printf(",\"worst_program\":");
+		cli_json_number(stdout, all != NULL ? all->program : 0);
 		printf("}\n");
 		return;
 	}
@@ -364,19 +385,26 @@ static void say_all(const merges *w)
 	printf("\none thread, its own time, the least of %d runs in turn (%d "
 	       "where fused looked slower)\n"
 	       "merges  %d: %d measured, %d the same as these, %d not reached "
-	       "in time\n"
-	       "losers  %d, slower than apart by more than %.0f %%\n",
+	       "in time, of which %d are in kernels that take a tenth of their "
+	       "program\n"
+	       "losers  %d, slower than apart by more than %.0f %%; %d of them "
+	       "make the whole program so much slower\n",
 		w->repeat, AGAIN * w->repeat, w->n_all, w->n, w->n_known,
-		w->n_late, losers, 100 * (MOST_LOST - 1));
+		w->n_late, w->n_late_large, losers, 100 * (MOST_LOST - 1),
+		slower);
 	if (worst != NULL)
 		printf("worst   %.2f: %s and %s of %s\n", worst->ratio,
 			worst->first, worst->then, worst->subject);
+	if (all != NULL)
+		printf("program %.2f: %s and %s of %s\n", all->program,
+			all->first, all->then, all->subject);
 }
 
 int bench_merges(const char *const *files, const char *only, int repeat,
 	double seconds, bool json)
 {
-	merges w = {.repeat = repeat, .json = json,
+	merges w = {.repeat = repeat,
+		.json = json,
 		.until = seconds > 0 ? cli_now() + seconds : 0};
 	bool good;
 
