@@ -214,7 +214,8 @@ def test_nothing_leaks():
 
 
 def test_calls_keep_no_objects():
-    """100,000 calls of the kinds that make objects of Python: none of them stays."""
+    """100,000 calls of the kinds that make objects of Python: none of them stays. What would
+    stay is as much in each try; a thread that begins or ends takes or gives some blocks once."""
     x, a = tenon.tensor([1.0, 2.0, 3.0]), np.ones(3, "float32")
 
     def refused():
@@ -227,15 +228,18 @@ def test_calls_keep_no_objects():
              lambda: ops.reshape(x, [3, 1]), lambda: x.shape, lambda: tenon.asarray(a),
              lambda: ops.split(x, sizes=[1, 2]), refused)
     for f in calls:
-        for n in (100, 100000 // len(calls)):  # the first are remembered once
+        more = []
+        many = 100000 // len(calls)
+        for n in (100, many // 2, many // 2):  # the first are remembered once
             gc.collect()
             before = sys.getallocatedblocks(), sys.getrefcount(x), sys.getrefcount(a)
             for _ in range(n):
                 f()
             gc.collect()
             after = sys.getallocatedblocks(), sys.getrefcount(x), sys.getrefcount(a)
-        assert after[0] - before[0] < 50
-        assert after[1:] == before[1:]
+            more.append(after[0] - before[0])
+            assert after[1:] == before[1:] or n == 100
+        assert min(more[1:]) < 50
 
 
 def test_plain_numbers_take_the_dtype_of_floats():
