@@ -11,6 +11,9 @@ All C is compiled by the same compiler with -O2 -march=native and its own flags.
 program is a process that runs the net several times and prints its user time for a
 run; ours and the others run in turn, round after round, and each round gives a ratio,
 of which the table has the median: so another load of the machine changes both alike.
+The exported C and the library, which are to be compared to a percent, are in one
+process, and take turns of 20 ms: a virtual machine can have two speeds, each for
+a tenth of a second.
 
     ms          user time of a run of the exported C
     library     its time divided by that of the library: 1.03 is 3 % slower
@@ -72,6 +75,55 @@ int main(int argc, char **argv)
 	for (int i = 0; i < n; i++)
 		one();
 	printf("%.9g\n", (used() - begin) / n);
+	return 0;
+}
+"""
+
+# Ours and the library, of which both have a prepare() and a one(), in turn.
+BOTH = r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+static double used(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+#define prepare prepare_ours
+#define one one_ours
+@OURS@
+#undef prepare
+#undef one
+#define prepare prepare_library
+#define one one_library
+@LIBRARY@
+#undef prepare
+#undef one
+static double batch(void (*run)(void), int n)
+{
+	double begin = used();
+	for (int i = 0; i < n; i++)
+		run();
+	return (used() - begin) / n;
+}
+int main(int argc, char **argv)
+{
+	int pairs = atoi(argv[argc - 1]), n;
+	double a, b;
+	prepare_ours();
+	prepare_library();
+	batch(one_ours, 2), batch(one_library, 2);
+	n = 1 + (int)(0.02 / (batch(one_ours, 3) + 1e-7));
+	for (int i = 0; i < pairs && (i < 4 || used() < 30); i++) {
+		a = batch(one_ours, n);
+		b = batch(one_library, n);
+		b += batch(one_library, n);
+		a += batch(one_ours, n);
+		printf("%.9g %.9g\n", a / 2, b / 2);
+	}
 	return 0;
 }
 """
@@ -225,7 +277,7 @@ def objects(folder, sources, cc, flags):
 
 def link(folder, name, text, sources, more=()):
     with open(os.path.join(folder, name + ".c"), "w") as f:
-        f.write(MAIN + text)
+        f.write(text)
     sh("gcc", *FLAGS, name + ".c", *[s + ".o" for s in sources], *more, "-lm",
        "-o", name, cwd=folder)
     return os.path.join(folder, name)
@@ -260,18 +312,18 @@ def ours(tenon, model, folder):
                       % (i, x["bytes"] + 64))
         args.append(", (void *)a%d" % i)
     cc_took = objects(folder, ["net.c"], "gcc", FLAGS + needed(folder))
-    text = OURS.replace("@ARRAYS@", "\n".join(arrays))
-    program = link(folder, "ours", text.replace("@ARGS@", "".join(args)),
-                   ["net.c"])
-    return program, about, took, cc_took
+    text = OURS.replace("@ARRAYS@", "\n".join(arrays)).replace(
+        "@ARGS@", "".join(args))
+    return text, about, took, cc_took
 
 
-def library(tenon, model, folder):
+def both(tenon, model, folder, text):
     build = os.path.dirname(os.path.realpath(tenon))
     root = os.path.dirname(os.path.dirname(os.path.dirname(
         os.path.realpath(__file__))))
-    text = "#define MODEL \"%s\"\n" % os.path.realpath(model) + LIBRARY
-    return link(folder, "library", text, [], [
+    model = "#define MODEL \"%s\"\n" % os.path.realpath(model)
+    text = BOTH.replace("@OURS@", text).replace("@LIBRARY@", model + LIBRARY)
+    return link(folder, "both", text, ["net.c"], [
         "-I", os.path.join(root, "include"), "-L", build,
         "-Wl,-rpath," + build, "-ltenon"])
 
@@ -303,7 +355,7 @@ void %s();
 static void prepare(void) { }
 static void one(void) { %s(%s); }
 """ % (entry, entry, ", ".join(names))
-    return link(folder, "run_" + kind, main, [kind + ".c"])
+    return link(folder, "run_" + kind, MAIN + main, [kind + ".c"])
 
 
 # ---- sizes ----
@@ -361,12 +413,18 @@ def ratio(top, bottom):
     return statistics.median(a / b for a, b in zip(top, bottom))
 
 
+def beside(program, pairs):
+    lines = sh(program, pairs, cwd=os.path.dirname(program)).splitlines()
+    return ratio(*zip(*(map(float, line.split()) for line in lines)))
+
+
 def measure(o, tools, model):
     name = os.path.basename(model)[:-5]
     folder = os.path.join(o.folder, name + ".c")
     os.makedirs(os.path.join(folder, "small"), exist_ok=True)
-    program, about, took, cc_took = ours(o.tenon, model, folder)
-    programs = {"ours": program, "library": library(o.tenon, model, folder)}
+    text, about, took, cc_took = ours(o.tenon, model, folder)
+    programs = {"ours": link(folder, "ours", MAIN + text, ["net.c"])}
+    pair = both(o.tenon, model, folder, text)
     row = {"model": name, "ram": about["arena_bytes"],
            "plan": about["plan_bytes"] + about["state_bytes"] +
            about["saved_bytes"],
@@ -389,7 +447,7 @@ def measure(o, tools, model):
                   file=sys.stderr)
     ms = rounds_of(programs, o.rounds)
     row["ms"] = statistics.median(ms["ours"])
-    row["library"] = ratio(ms["ours"], ms["library"])
+    row["library"] = beside(pair, 15 * o.rounds)
     for kind in tools:
         if kind in ms:
             row[kind] = ratio(ms[kind], ms["ours"])
@@ -452,9 +510,9 @@ def main():
         perceptron(os.path.join(o.folder, "perceptron.onnx"))
         convolutions(os.path.join(o.folder, "convolutions.onnx"))
         o.model = sorted(glob.glob(os.path.join(o.folder, "*.onnx")))
-    beside = os.path.join(os.path.dirname(sys.executable), "emx-onnx-cgen")
+    found = os.path.join(os.path.dirname(sys.executable), "emx-onnx-cgen")
     tools = {"emx": shutil.which("emx-onnx-cgen") or
-             (beside if os.path.exists(beside) else None),
+             (found if os.path.exists(found) else None),
              "onnx2c": shutil.which("onnx2c")}
     if o.alone:
         tools = {}
