@@ -100,8 +100,8 @@ typedef struct tn_export_options {
  *         for tensors that need 64
  *         [export.written] a constant that the program writes
  *         [export.device] the context's device is not the CPU
- *         [export.dtype] a model with strings   [onnx.staged] shapes depend on
- *         data   [export.write] a file cannot be written
+ *         [onnx.staged] shapes depend on data   [export.write] a file cannot be
+ *         written
  * since   0.1
  */
 TN_API TN_MUST_USE tn_status tn_program_export_c(

@@ -61,6 +61,8 @@ struct tn_program {
 	VEC(compile_pair) apart;     /* no kernel computes both */
 	bool single; /* every kernel is compiled as a separate file */
 	const char *strings; /* an input or output of an ONNX model that has some */
+	const struct onnx_model *model; /* then: it knows their numbers, */
+	const bool *in_strings, *out_strings; /* .. of these inputs and outputs */
 	bool lean; /* nobody can explain it: it keeps only what runs */
 };
 

@@ -7,6 +7,7 @@
 #include "export/export.h"
 #include "file/disk.h"
 #include "interp/interp.h"
+#include "onnx/onnx.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -430,6 +431,27 @@ static void compile_variants(api_export *k, export_job *job)
 	job->variant = v;
 }
 
+/* Of a model whose arrays have numbers of strings: all that it knows. */
+static void set_strings(const api_export *k, export_job *job)
+{
+	const onnx_model *m = k->p != NULL && k->p->strings != NULL
+		? k->p->model
+		: NULL;
+	int32_t n = m != NULL ? onnx_n_strings(m) : 0;
+	export_string *s = arena_array(k->a, export_string, n + 1);
+
+	for (int32_t i = 0; i < n; i++) {
+		int64_t bytes;
+
+		s[i].at = onnx_text_of(m, i, &bytes);
+		s[i].n_bytes = (size_t)bytes;
+	}
+	job->n_strings = n;
+	job->string = s;
+	job->in_strings = n > 0 ? k->p->in_strings : NULL;
+	job->out_strings = n > 0 ? k->p->out_strings : NULL;
+}
+
 void api_export_write(api_export *k)
 {
 	struct packers packers = {k->c, NULL};
@@ -449,6 +471,7 @@ void api_export_write(api_export *k)
 						      : EXPORT_PTHREAD;
 	job.plain = k->o.dialect == TN_EXPORT_C99;
 	set_sizes(k, &job);
+	set_strings(k, &job);
 	x = export_new(k->a, &job);
 	tell_size(k, x);
 	if (k->dir == NULL)
@@ -468,7 +491,6 @@ static void write_program(void *arg)
 
 	api_export_check(k);
 	api_want_shapes(p);
-	api_want_numbers(p);
 	k->a = arena_child(p->a);
 	k->ir = p->ir;
 	data = arena_array(k->a, const void *, n + 1);

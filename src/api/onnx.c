@@ -410,6 +410,7 @@ static void build(void *arg)
 		k->a = arena_child(m->a);
 	o = onnx_import_run(new_import(k->a, m));
 	k->p = api_onnx_program(m->c, k->a, &o);
+	k->p->model = m->m;
 	m->c->stats.parse_ms += compile_clock_ms() - start;
 }
 

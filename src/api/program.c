@@ -201,7 +201,8 @@ void api_want_numbers(const tn_program *p)
 			"that only this model gives them: export a part of it "
 			"whose inputs and outputs are numbers "
 			"(onnx.utils.extract_model writes one), and look "
-			"strings up around it",
+			"strings up around it; or export C, which has a table "
+			"of them",
 			p->strings);
 }
 

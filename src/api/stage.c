@@ -51,6 +51,17 @@ tn_program *api_onnx_program(tn_context *c, arena *a, const onnx_program *o)
 	for (int32_t i = 0; o->output != NULL && i < p->n_out; i++)
 		p->out[i].name = o->output[i].name;
 	p->strings = strings_of(o);
+	if (p->strings != NULL) {
+		bool *in = arena_array(a, bool, n + 1);
+		bool *out = arena_array(a, bool, p->n_out + 1);
+
+		for (int32_t i = 0; i < n; i++)
+			in[i] = onnx_is_string(o->input[i].elem);
+		for (int32_t i = 0; o->output != NULL && i < p->n_out; i++)
+			out[i] = onnx_is_string(o->output[i].elem);
+		p->in_strings = in;
+		p->out_strings = out;
+	}
 	return p;
 }
 

@@ -91,6 +91,12 @@ typedef struct export_size {
 	int64_t memory_limit, arena_bytes, state_bytes, weights_bytes, flops, bytes;
 } export_size;
 
+/* A string of a model; a byte 0 follows it. */
+typedef struct export_string {
+	const char *at;
+	size_t n_bytes;
+} export_string;
+
 typedef struct export_job {
 	const char *name; /* letters, digits and _ */
 	int32_t n_variants;
@@ -108,6 +114,9 @@ typedef struct export_job {
 	int32_t n_others;
 	const export_size *others;
 	bool plain; /* C99 without extensions; kernels are of one lane */
+	int32_t n_strings; /* 0: no tensor has strings; else they are numbers of these */
+	const export_string *string;
+	const bool *in_strings, *out_strings; /* by input, output: are its elements? */
 	export_jit jit;
 } export_job;
 

@@ -13,6 +13,8 @@ static void put_io_comment(str *out, const export_net *x)
 		str_printf(out, " *   %s: %s", io->ident,
 			dtype_name(io->t->dtype));
 		str_shape(out, io->t->shape, io->t->rank);
+		if (export_is_string(x, io))
+			str_add(out, ", numbers of strings");
 		str_printf(out, "%s\n",
 			io->input >= 0 && io->written ? ", read and written"
 			: io->input >= 0	      ? ""
@@ -251,8 +253,10 @@ void export_header(str *out, const export_net *x)
 	put_sizes(out, x, upper);
 	export_isa_sizes(out, x);
 	export_state_sizes(out, x, upper);
+	export_strings_sizes(out, x, upper);
 	put_codes(out, name, upper);
 	put_state(out, x);
 	put_functions(out, x, upper);
+	export_strings_functions(out, x, upper);
 	str_add(out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }

@@ -19,9 +19,10 @@ static void put_arrays(str *out, const export_net *x, bool inputs)
 		str_printf(out, ",\"argument\":\"%s\",\"dtype\":\"%s\",\"shape\":",
 			io->ident, dtype_name(io->t->dtype));
 		str_shape(out, io->t->shape, io->t->rank);
-		str_printf(out, ",\"bytes\":%zu,\"written\":%s}",
+		str_printf(out, ",\"bytes\":%zu,\"written\":%s%s}",
 			(size_t)io->t->numel * dtype_size(io->t->dtype),
-			io->written ? "true" : "false");
+			io->written ? "true" : "false",
+			export_is_string(x, io) ? ",\"strings\":true" : "");
 		first = false;
 	}
 }
@@ -156,6 +157,7 @@ void export_json(str *out, const export_net *x)
 		s.arena_bytes, export_up(x->local_bytes), x->weights_bytes,
 		x->id, x->state_bytes, most, saved, (int)n_parts,
 		(int)(x->plan.n - x->job->n_variants), s.flops, s.bytes);
+	export_strings_json(out, x);
 	str_add(out, " \"libm\":[");
 	for (int32_t i = 0; x->libm[i] != NULL; i++)
 		str_printf(out, "%s\"%s\"", i > 0 ? "," : "", x->libm[i]);

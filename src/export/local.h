@@ -164,6 +164,13 @@ void export_state_begin(str *out, const export_net *x);
 void export_state_json(str *out, const export_net *x);
 void export_state_test(str *out, const export_net *x);
 void export_json(str *out, const export_net *x);
+/* strings.c; nothing where there are none */
+bool export_is_string(const export_net *x, const struct io *io);
+void export_strings_sizes(str *out, const export_net *x, const char *upper);
+void export_strings_functions(str *out, const export_net *x, const char *upper);
+void export_strings_code(str *out, const export_net *x);
+void export_strings_json(str *out, const export_net *x);
+void export_strings_test(str *out, const export_net *x, const char *upper);
 /* Calls add for each file of build systems. */
 typedef void export_add(void *arg, const char *name, const str *text);
 void export_build(const export_net *x, export_add *add, void *arg);

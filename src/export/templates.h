@@ -10,6 +10,7 @@ extern const char *const export_run_c[], *const export_check_c[],
 	*const export_state_c[], *const export_test_state_c[],
 	*const export_test_c[], *const export_threads_c[],
 	*const export_threads_h[], *const export_rows_c[],
+	*const export_strings_c[],
 	*const export_make[],
 	*const export_cmake[], *const export_pc[];
 

@@ -241,7 +241,8 @@ static void put_declarations(str *out, const char *name)
 		"\nstatic void begin(%s_net *n);\n"
 		"static int run(%s_net *n);\n"
 		"static void see_results(const char *how);\n"
-		"static void see_code(int code, int want, const char *what);\n",
+		"static void see_code(int code, int want, const char *what);\n"
+		"static void say(const char *what, const char *name);\n",
 		name, name);
 }
 
@@ -330,6 +331,7 @@ void export_test_text(str *out, const export_net *x)
 	put_call(out, x, "start", "start");
 	put_weights(out, x, upper);
 	export_state_test(out, x);
+	export_strings_test(out, x, upper);
 	put_threads(out, x, upper);
 	export_fill(out, x, export_test_c);
 }

@@ -428,6 +428,7 @@ void export_unit(str *out, export_net *x)
 	if (x->weights_bytes > 0)
 		export_fill(out, x, export_check_c);
 	export_fill(out, x, export_run_c);
+	export_strings_code(out, x);
 }
 
 export_net *export_new(arena *a, const export_job *job)

@@ -7,6 +7,8 @@
 
 #include "onnx_run.h"
 
+#include <tenon_export.h>
+
 #include <unistd.h>
 
 #define S(in, node) "opset 20; " in " out y; node " node ";"
@@ -422,6 +424,49 @@ static void test_export(void **state)
 	tn_context_free(c);
 }
 
+/* Exported as C: numbers, and a table of the strings, which its own test looks
+ * through. */
+static void test_export_c(void **state)
+{
+	static const char text[] = "x\0y";
+	char path[] = "/tmp/tenon_onnx_XXXXXX", dir[64], command[256];
+	int32_t in[2];
+	const void *const inputs[] = {in};
+	tn_export_options o = TN_EXPORT_INIT;
+	tn_context *c;
+	tn_onnx *m;
+	tn_program *p;
+	FILE *f;
+	char line[128];
+	bool told = false;
+
+	(void)state;
+	assert_int_equal(tn_context_new(&c, NULL), TN_OK);
+	m = open_text(c, "opset 20; in x string [2]; init w string [2] b é;"
+		"out y; node Concat x w > y : axis=0;", path);
+	assert_int_equal(tn_onnx_string(&in[0], m, text, 3), TN_OK);
+	assert_int_equal(tn_onnx_string(&in[1], m, "", 0), TN_OK);
+	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
+	snprintf(dir, sizeof dir, "%s_c", path);
+	o.inputs = inputs;
+	assert_int_equal(tn_program_export_c(p, dir, &o), TN_OK);
+	snprintf(command, sizeof command, "%s/net.h", dir);
+	f = fopen(command, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f) != NULL)
+		told |= strstr(line, "out_y: i32[4], numbers of strings") != NULL;
+	fclose(f);
+	assert_true(told);
+	snprintf(command, sizeof command,
+		"make -s -C %s CC=cc CFLAGS='-O1 -Wall -Wextra -Werror' check "
+		">/dev/null && rm -r %s", dir, dir);
+	assert_int_equal(system(command), 0);
+	tn_program_free(p);
+	tn_onnx_free(m);
+	unlink(path);
+	tn_context_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -433,6 +478,7 @@ int main(void)
 		cmocka_unit_test(test_size),
 		cmocka_unit_test(test_api),
 		cmocka_unit_test(test_export),
+		cmocka_unit_test(test_export_c),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
