@@ -23,14 +23,6 @@ static void inside(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
 			(struct kern_fact){f, lo, hi, 1};
 }
 
-/* An integer that follows from one form and constants. */
-static bool is_of_form(const kern_value *x)
-{
-	return x->op == KERN_INDEX || x->op == KERN_DIV ||
-	       x->op == KERN_FLOOR || x->op == KERN_MOD ||
-	       x->op == KERN_CLAMP;
-}
-
 static const kern_form *form_of(
 	kern_range *r, kern_val v, const kern_form *lane, int nest);
 
@@ -52,7 +44,7 @@ static const kern_form *at_lane(kern_range *r, const kern_form *f,
 			bool load = x->op == KERN_LOAD;
 
 			of = x->type.lanes > 1 || nest == 4 ||
-					     (!load && !is_of_form(x))
+					     (!load && !kern_is_of_form(x))
 				     ? NULL
 				     : at_lane(r, load ? x->at.at : x->form[0],
 					       walk, lane, nest + 1);
@@ -82,7 +74,7 @@ static const kern_form *set_lane(
 	x = kern_at(r->k, s->x);
 	if (s->x < s->lo->t[0].v) /* one for all lanes */
 		return form_of(r, s->x, NULL, 0);
-	if (x->type.lanes != 1 || (x->op != KERN_LOAD && !is_of_form(x)))
+	if (x->type.lanes != 1 || (x->op != KERN_LOAD && !kern_is_of_form(x)))
 		return NULL;
 	f = at_lane(r, x->op == KERN_LOAD ? x->at.at : x->form[0],
 		s->lo->t[0].v, lane, 0);
@@ -193,7 +185,7 @@ static const kern_form *form_of(
 		return call_form(r, x, lane, nest);
 	if (x->op == KERN_MULADD && in_lanes)
 		return NULL;
-	if (in_lanes && is_of_form(x))
+	if (in_lanes && kern_is_of_form(x))
 		return kern_made(r, x, kern_form_add(r->k, x->form[0], lane));
 	if (in_lanes && x->op == KERN_REG)
 		return set_lane(r, v, lane);

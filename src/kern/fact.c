@@ -4,6 +4,8 @@
  */
 #include "kern/range.h"
 
+enum { MAX_MADE = 4 }; /* quotients in quotients */
+
 /* f with its last value replaced by g */
 static const kern_form *with(
 	kern_range *r, const kern_form *f, const kern_form *g)
@@ -59,6 +61,13 @@ bool kern_is_never(const kern_range *r)
 
 /* ---- values of the analysis ---- */
 
+bool kern_is_of_form(const kern_value *x)
+{
+	return x->op == KERN_INDEX || x->op == KERN_DIV ||
+	       x->op == KERN_FLOOR || x->op == KERN_MOD ||
+	       x->op == KERN_CLAMP;
+}
+
 /* x of the number f */
 static int64_t of_number(const kern_value *x, int64_t f)
 {
@@ -95,6 +104,25 @@ const kern_form *kern_made(
 	}
 	*vec_push(r->k->a, &r->made) = kern_ins(r->k, &v);
 	return kern_form_term(r->k, 1, r->made.at[r->made.n - 1]);
+}
+
+const kern_form *kern_first_made(
+	kern_range *r, const kern_form *f, int32_t nest)
+{
+	const kern_form *sum = kern_form_const(r->k, f->c0);
+
+	for (int32_t i = 0; i < f->n; i++) {
+		const kern_term *t = &f->t[i];
+		const kern_value *x = kern_at(r->k, t->v);
+		const kern_form *g = kern_form_term(r->k, 1, t->v);
+
+		if (kern_is_of_form(x) && x->op != KERN_INDEX && nest < MAX_MADE)
+			g = kern_made(r, x,
+				kern_first_made(r, x->form[0], nest + 1));
+		sum = kern_form_add(
+			r->k, sum, kern_form_scale(r->k, g, t->coef));
+	}
+	return sum;
 }
 
 const kern_form *kern_remainder(

@@ -62,6 +62,12 @@ void kern_add_fact(
 /* x of another form, a value of this analysis if the kernel has none */
 const kern_form *kern_made(
 	kern_range *r, const kern_value *x, const kern_form *form);
+/* An integer that follows from one form and constants. */
+bool kern_is_of_form(const kern_value *x);
+/* f with the first value of those that are made alike for each of its values: what
+ * conditions say of the lanes of a register is said of these. nest: 0 */
+const kern_form *kern_first_made(
+	kern_range *r, const kern_form *f, int32_t nest);
 /* f mod m, likewise */
 const kern_form *kern_remainder(
 	kern_range *r, const kern_form *f, int64_t m);

@@ -41,6 +41,15 @@ void kern_verify_form(struct kern_verifier *v, const char *rule,
 		range_text(v, f, f), want.at);
 }
 
+static bool is_inside(struct kern_verifier *v, const kern_form *first,
+	const kern_form *last, int64_t n)
+{
+	kern_range *r = &v->range;
+
+	return kern_is_inside(r, first, 0, INT64_MAX) &&
+	       kern_is_inside(r, last, INT64_MIN, n);
+}
+
 /* Elements at + lo .. at + hi are inside. */
 static void inside(struct kern_verifier *v, const kern_access *at, int64_t lo,
 	int64_t hi)
@@ -51,8 +60,9 @@ static void inside(struct kern_verifier *v, const kern_access *at, int64_t lo,
 	const kern_form *last = kern_form_addc(k, at->at, hi);
 
 	v->range.data = false;
-	if (kern_is_inside(&v->range, first, 0, INT64_MAX) &&
-		kern_is_inside(&v->range, last, INT64_MIN, r->elems))
+	if (is_inside(v, first, last, r->elems) ||
+		is_inside(v, kern_first_made(&v->range, first, 0),
+			kern_first_made(&v->range, last, 0), r->elems))
 		return;
 	if (v->range.data)
 		kern_refuse(v, "check",
