@@ -48,7 +48,7 @@ bool kern_may_unroll(const kern_stmt *s)
 	       (uint64_t)hi - (uint64_t)lo <= KERN_MAX_LANES;
 }
 
-static void each_loop(kern_kernel *k, const kern_block *b, int32_t most)
+static void each_loop(kern_kernel *k, const kern_block *b, int32_t fewer)
 {
 	for (int32_t i = 0; i < b->list.n; i++) {
 		kern_stmt *s = b->list.at[i];
@@ -56,14 +56,14 @@ static void each_loop(kern_kernel *k, const kern_block *b, int32_t most)
 
 		if (s->kind == KERN_FOR && kern_may_unroll(s))
 			s->unroll = numbers_lanes(k, &s->body, s->v, &n) &&
-				    n <= most;
-		each_loop(k, &s->body, most);
-		each_loop(k, &s->other, most);
+				    n < fewer;
+		each_loop(k, &s->body, fewer);
+		each_loop(k, &s->other, fewer);
 	}
 }
 
-void kern_unroll(kern_kernel *k, int32_t most_statements)
+void kern_unroll(kern_kernel *k, int32_t fewer)
 {
 	for (int32_t i = 0; i < k->n_phases; i++)
-		each_loop(k, &k->phase[i].body, most_statements);
+		each_loop(k, &k->phase[i].body, fewer);
 }

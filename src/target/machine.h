@@ -86,8 +86,8 @@ typedef struct machine_schedule {
 	int32_t rows_abreast; /* read at a time by sums in lanes, one of each; 1: no */
 	int64_t abreast_ops;  /* .. in bodies of so many operations, at most */
 	int64_t short_loop;   /* a loop of so many iterations is unrolled */
-	int32_t unrolled_ops; /* statements of a short loop that numbers lanes: with
-			       * so many, at most, it is unrolled */
+	int32_t unrolled_ops; /* a short loop that numbers lanes, of fewer statements,
+			       * is unrolled; 1: none is */
 	int64_t short_sum;    /* terms: a shorter sum overlaps with the next */
 	int32_t far_vectors;  /* of a row that is read from far, at least */
 	int32_t row_blocks;   /* blocks of columns, at least */
