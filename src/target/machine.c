@@ -48,11 +48,11 @@
 #define PRODUCT                                                                \
 	{                                                                      \
 		.least_rows = 2, .least_sum = 8, .least_need = 32,             \
-		.most_residues = 4, .few_rows = 16, .few_sums = 8,             \
+		.most_residues = 4, .few_rows = 32, .few_rows_far = 64, .few_sums = 8,             \
 		.few_vectors = 4, .lone_vectors = 8, .lone_ahead = 8,          \
 		.near_part = 32, .line = 64, .ways = 8, .thin = 2, \
 		.copy_chunks = 16, .max_whole = 64 << 20, .column_chunks = 16, \
-		.copied_chunks = 8, .chunk_panels = 4, .few_chunks = 8,        \
+		.copied_chunks = 8, .chunk_panels = 4, .few_chunks = 8, .few_run = 4096, \
 		.few_rows_longest = 28, .block_most = 128, .block_chunks = 8,  \
 		.enough_pieces = 8, .cut_chunks = 16, .least_piece = 512,      \
 		.piece_chunks = 16, .full_lanes = 85, .turn_gain = 10,         \
@@ -60,7 +60,7 @@
 		.least_keys = 2,                                               \
 		.keys_part = 8, .keys_parts = 3, .block_quarters = 2,          \
 		.mixed_quarters = 3, .panel_quarters = 3, .block_inner = 32,   \
-		.least_fit = 64, .long_sums = 4, .join_waste = 10,             \
+		.least_fit = 64, .join_waste = 10,             \
 		.join_lanes = 150                                              \
 	}
 
@@ -397,6 +397,7 @@ static const struct fact {
 	SIZE(product.least_need, "contract"),
 	SIZE(product.most_residues, "contract"),
 	SIZE(product.few_rows, "contract"),
+	SIZE(product.few_rows_far, "contract"),
 	SIZE(product.few_sums, "contract"),
 	SIZE(product.few_vectors, "contract"),
 	SIZE(product.lone_vectors, "step"),
@@ -411,6 +412,7 @@ static const struct fact {
 	SIZE(product.copied_chunks, "contract"),
 	SIZE(product.chunk_panels, "contract"),
 	SIZE(product.few_chunks, "contract"),
+	SIZE(product.few_run, "contract"),
 	SIZE(product.few_rows_longest, "contract"),
 	SIZE(product.block_most, "contract"),
 	SIZE(product.block_chunks, "contract"),
@@ -431,7 +433,6 @@ static const struct fact {
 	SIZE(product.panel_quarters, "contract"),
 	SIZE(product.block_inner, "contract"),
 	SIZE(product.least_fit, "contract"),
-	SIZE(product.long_sums, "contract"),
 	SIZE(product.join_waste, "contract"),
 	SIZE(product.join_lanes, "contract"),
 	SIZE(block.warps, "contract"),

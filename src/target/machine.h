@@ -102,7 +102,8 @@ typedef struct machine_product {
 	int32_t least_rows, least_sum; /* with fewer there are no tiles */
 	int32_t least_need;	       /* terms that a condition must spare */
 	int32_t most_residues;	       /* a loop is taken apart by, at most */
-	int32_t few_rows; /* memory decides, not arithmetic: y is read once */
+	/* memory decides, not arithmetic: y is read once; with y far away */
+	int32_t few_rows, few_rows_far;
 	int32_t few_sums; /* .. lines of y side by side */
 	int32_t few_vectors;   /* .. vectors of a tile */
 	int32_t lone_vectors;  /* of a tile of one row, at most */
@@ -116,6 +117,7 @@ typedef struct machine_product {
 	int32_t copied_chunks; /* of all, where rows are copied for each */
 	int32_t chunk_panels;  /* panels of columns in a chunk, at most */
 	int32_t few_chunks;    /* of few rows */
+	int32_t few_run;       /* .. bytes of a line of y in a chunk, at least */
 	int32_t few_rows_longest;
 	int32_t block_most;    /* of loops around several nests */
 	int32_t block_chunks;  /* leave so many, where there are */
@@ -135,7 +137,6 @@ typedef struct machine_product {
 	int32_t block_quarters, mixed_quarters, panel_quarters;
 	int32_t block_inner; /* of the second loop around several nests */
 	int32_t least_fit;   /* terms that a panel in the first cache holds */
-	int32_t long_sums;   /* lines of y side by side, in times of few_sums */
 	int32_t join_waste;  /* percent of lanes that may be idle: no joining */
 	int32_t join_lanes;  /* .. of a vector that columns fill: none */
 } machine_product;

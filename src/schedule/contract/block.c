@@ -225,11 +225,12 @@ static void block_one(contract *c, const contract_product *p)
 		c->block[p->i] = p->tile * contract_ceil(
 			contract_ceil(m, p->tile), pieces);
 	}
-	if (p->few) { /* long lines of y, with sums that fit the first cache */
-		fit = k->machine->memory[MACHINE_L1].bytes / (m * size);
-		if (fit > n / k->machine->product.few_chunks)
-			fit = n / k->machine->product.few_chunks;
-		c->block[p->j] = panel * (fit > panel ? fit / panel : 1);
+	if (p->few) { /* long lines of y, if it comes from afar */
+		fit = contract_ceil(n, k->machine->product.few_chunks);
+		if (fit * size < k->machine->product.few_run &&
+			contract_is_far(c, p))
+			fit = k->machine->product.few_run / size;
+		c->block[p->j] = panel * contract_ceil(fit < n ? fit : n, panel);
 	}
 }
 

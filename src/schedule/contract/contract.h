@@ -106,6 +106,8 @@ bool contract_factors(
 bool contract_classify(contract *c, contract_product *p);
 /* Exchanges rows and columns, if that fills lanes better. */
 bool contract_turn(const contract *c, contract_product *p);
+/* Is y so large that most of it comes from beyond the second cache? */
+bool contract_is_far(const contract *c, const contract_product *p);
 /* Do blocks of rows alone make enough chunks? */
 bool contract_rows_suffice(const contract *c, const contract_product *p);
 /* Sets its sizes, once blocks are chosen. */

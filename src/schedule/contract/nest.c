@@ -319,19 +319,17 @@ static bool has_needs_of(const contract_product *p, loop_set s)
 	return false;
 }
 
-/* Can all of x be copied before the product? */
-static bool may_be_whole(
-	const contract *c, const contract_product *p, int64_t size)
+/* Can all of a factor be copied before the product? */
+static bool may_be_whole(const contract *c, const contract_product *p,
+	const expr *of, int64_t size)
 {
 	loop_kernel *k = c->k;
-	loop_set in = loop_expr_vars(k, p->x);
+	loop_set in = loop_expr_vars(k, of);
 	int64_t n = size;
 	int32_t eqn, comp;
 
-	if (!is_bare(k, p->x,
-		    p->dot > 0 ? p->x->dtype : k->eqn[p->eqn].acc[0]) ||
-		has_needs_of(p, in) ||
-		loop_maker(k, p->x->tensor, &eqn, &comp))
+	if (!is_bare(k, of, p->dot > 0 ? of->dtype : k->eqn[p->eqn].acc[0]) ||
+		has_needs_of(p, in) || loop_maker(k, of->tensor, &eqn, &comp))
 		return false;
 	for (int32_t v = 0; v < k->n_vars; v++)
 		if ((in & BIT(v)) != 0 && !mul_ok(n, k->var[v].extent, &n))
@@ -351,7 +349,7 @@ static bool wastes_lines(
 	int64_t s, i, line = m->product.line, terms = p->sum_block, lines;
 	int64_t rest = elements(c, p->sums) / contract_extent(c, p->s);
 	/* all chunks share a copy of the whole */
-	int64_t columns = may_be_whole(c, p, size) ? c->k->var[p->j].extent
+	int64_t columns = may_be_whole(c, p, p->x, size) ? c->k->var[p->j].extent
 						   : contract_extent(c, p->j);
 
 	if (!loop_stride(p->x->form, p->s, c->k->var[p->s].extent, &s) ||
@@ -395,10 +393,10 @@ bool contract_rows_suffice(const contract *c, const contract_product *p)
 			       m->product.panel_quarters;
 }
 
-/* Do several chunks need the same part of x? */
-static bool is_shared(const contract *c, const contract_product *p)
+/* Do several chunks need the same part of a factor? */
+static bool is_shared(const contract *c, const expr *of)
 {
-	loop_set others = c->chain & ~loop_expr_vars(c->k, p->x);
+	loop_set others = c->chain & ~loop_expr_vars(c->k, of);
 
 	for (int32_t v = 0; v < c->k->n_vars; v++)
 		if ((others & BIT(v)) != 0 &&
@@ -409,8 +407,24 @@ static bool is_shared(const contract *c, const contract_product *p)
 }
 
 /*
- * Sizes for few rows: y is read once, some of its lines side by side along the
- * whole block; partial sums stay in the first cache.
+ * Are panels of columns copied once, before all chunks, because each block of rows
+ * would copy them again? Their lines are then read from one end to the other, too,
+ * while a panel alone is one or two lines of each row.
+ */
+static bool copies_columns_once(const contract *c, const contract_product *p)
+{
+	return p->pack_y && !p->turned && p->dot == 0 && !p->matrix &&
+	       c->k->machine->block.warps == 1 && c->number < 0 &&
+	       c->k->copies != LOOP_COPIES_BLOCKS && c->product.n == 1 &&
+	       loop_param(c->k, p->y->tensor) >= 0 && is_shared(c, p->y) &&
+	       may_be_whole(c, p, p->y, contract_factor_bytes(c, p)) &&
+	       contract_adjoins(c->k, p->y->form, p->j) &&
+	       c->k->n_phases + c->before.n + 1 <= LOOP_MAX_PHASES;
+}
+
+/*
+ * Sizes for few rows: y comes from memory once, some of its lines side by side along
+ * the whole block, for the first rows; for the others from the second cache.
  */
 static void size_few(contract *c, contract_product *p)
 {
@@ -422,11 +436,19 @@ static void size_few(contract *c, contract_product *p)
 	while (p->vectors > 1 && contract_extent(c, p->j) <=
 					 (int64_t)(p->vectors - 1) * p->lanes)
 		p->vectors--;
-	p->sum_block = near_equal(contract_extent(c, p->s),
-		elements(c, p->rows) <= c->k->machine->product.few_rows / 2
-			? c->k->machine->product.few_sums
-			: c->k->machine->product.long_sums *
-				  c->k->machine->product.few_sums);
+	p->sum_block = near_equal(
+		contract_extent(c, p->s), c->k->machine->product.few_sums);
+}
+
+bool contract_is_far(const contract *c, const contract_product *p)
+{
+	int64_t bytes = contract_factor_bytes(c, p);
+
+	for (int32_t v = 0; v < c->k->n_vars; v++)
+		if (((p->columns | p->sums) & BIT(v)) != 0 &&
+			!mul_ok(bytes, c->k->var[v].extent, &bytes))
+			return true;
+	return bytes > 2 * c->k->machine->memory[MACHINE_L2].bytes;
 }
 
 int64_t contract_factor_bytes(const contract *c, const contract_product *p)
@@ -538,13 +560,14 @@ void contract_sizes(contract *c, contract_product *p)
 	p->panel_x = panel_of_rows(c, p);
 	p->whole_x = p->pack_x && c->number < 0 &&
 		     c->k->copies != LOOP_COPIES_BLOCKS &&
-		     may_be_whole(c, p, size) &&
+		     may_be_whole(c, p, p->x, size) &&
 		     (p->panel_x == 0 || !contract_rows_suffice(c, p));
 	in_lanes = p->dot == 0 && is_in_lanes(c, p, &fit);
 	near = m->memory[MACHINE_L1].bytes / m->product.near_part;
-	p->few = in_lanes && fit > near &&
-		 elements(c, p->rows) <= c->k->machine->product.few_rows &&
-		 rest == 1;
+	p->few = in_lanes && fit > near && rest == 1 &&
+		 elements(c, p->rows) <= (contract_is_far(c, p)
+						 ? m->product.few_rows_far
+						 : m->product.few_rows);
 	p->pack_y = !in_lanes ||
 		    (!p->few && (fit > near || comes_again(c, p, fit))) ||
 		    c->k->copies == LOOP_COPIES_COLUMNS;
@@ -585,7 +608,7 @@ static loop_node *tile(contract *c, const contract_product *p)
 	t->n_needs = p->n_needs;
 	t->need = arena_copy(c->k->a, p->need, sizeof p->need);
 	t->n_ahead = p->lone ? c->k->machine->product.lone_ahead
-		     : p->few || p->turned ? (int32_t)p->sum_block : 0;
+		     : p->turned ? (int32_t)p->sum_block : 0;
 	return t;
 }
 
@@ -596,6 +619,13 @@ static loop_node *around(contract *c, loop_set s, loop_node *n)
 		if ((s & BIT(v)) != 0)
 			n = loop_node_for(c->k->a, v, n);
 	return n;
+}
+
+/* Puts n into the loops over rows, a tile's at a time. */
+static loop_node *rows_of(contract *c, const contract_product *p, loop_node *n)
+{
+	return around(c, p->rows & ~BIT(p->i),
+		contract_block(c, p->i, p->tile, n));
 }
 
 void contract_done(contract *c, const contract_product *p, loop_node *body)
@@ -642,6 +672,7 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 	loop_node *panel = contract_block(
 		c, p->j, (int64_t)p->lanes * p->vectors, NULL);
 	loop_node *sums = body, *inner, *outer;
+	bool once;
 
 	outer = around(c, p->others, panel);
 	if (p->others != 0) { /* for each batch */
@@ -655,12 +686,13 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 		loop_node_adopt(k->a, sums, inner);
 		sums = inner;
 	}
-	if (p->turned || p->lone) {
+	once = copies_columns_once(c, p);
+	if (p->turned || p->lone || once) {
 		k->eqn[p->eqn].apart = p->turned;
 		contract_pack_whole(c, p, &p->y, p->j);
 		k->eqn[k->n_eqns - 1].panel = (int64_t)p->lanes * p->vectors;
 	}
-	if (p->whole_x && (p->turned || p->panel_x > 0 || is_shared(c, p)) &&
+	if (p->whole_x && (p->turned || p->panel_x > 0 || is_shared(c, p->x)) &&
 		c->k->n_phases + c->before.n + 1 <= LOOP_MAX_PHASES) {
 		if (p->panel_x > 0)
 			contract_pack_panels(c, p);
@@ -672,16 +704,18 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 		if (p->pack_x)
 			contract_pack_x(c, p, sums);
 	}
-	if (!p->turned && !p->lone)
+	if (!p->turned && !p->lone && !once)
 		say_copy(c, p, p->y, p->pack_y);
-	if (p->pack_y)
+	if (p->pack_y && !once)
 		contract_pack_y(c, p, panel);
 	inner = tile(c, p);
-	if (!p->lone)
-		inner = around(c, p->rows & ~BIT(p->i),
-			contract_block(c, p->i, p->tile, inner));
+	outer = panel;
+	if (p->few) /* lines of y are walked once for each tile's rows */
+		outer = rows_of(c, p, outer);
+	else if (!p->lone)
+		inner = rows_of(c, p, inner);
 	loop_node_adopt(k->a, panel, inner);
 	loop_node_adopt(
-		k->a, sums, around(c, p->columns & ~BIT(p->j), panel));
+		k->a, sums, around(c, p->columns & ~BIT(p->j), outer));
 	put_behind(c, p, body);
 }
