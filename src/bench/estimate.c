@@ -167,17 +167,44 @@ static void say_groups(const rows *r)
 	say_group(r, NULL);
 }
 
+/* The median of the ratios, which is what this machine is slower or faster than the
+ * machine's row says; near: kernels within a factor of two of it. */
+static double median_of(const rows *r, int *near)
+{
+	double *v = cli_alloc((size_t)r->n + 1, sizeof *v), m;
+
+	*near = 0;
+	if (v == NULL || r->n == 0) {
+		free(v);
+		return 1;
+	}
+	for (int i = 0; i < r->n; i++)
+		v[i] = ratio_of(&r->at[i]);
+	m = bench_median(v, r->n);
+	for (int i = 0; i < r->n; i++)
+		*near += v[i] >= m / 2 && v[i] <= 2 * m;
+	free(v);
+	return m;
+}
+
+static double part(const rows *r, int n)
+{
+	return r->n > 0 ? (double)n / r->n : 1;
+}
+
 static void say(rows *r)
 {
-	int near = 0;
+	int near = 0, alike;
+	double median = median_of(r, &alike);
 
 	qsort(r->at, (size_t)r->n, sizeof *r->at, by_error);
 	for (int i = 0; i < r->n; i++)
 		near += off_by(&r->at[i]) <= 2;
 	if (r->json) {
 		printf("{\"bench\":\"estimate\",\"kernels\":%d,"
-		       "\"within_2x\":%.4f}\n",
-			r->n, r->n > 0 ? (double)near / r->n : 1);
+		       "\"within_2x\":%.4f,\"median\":%.4f,"
+		       "\"within_2x_of_median\":%.4f}\n",
+			r->n, part(r, near), median, part(r, alike));
 		return;
 	}
 	printf("%12s %12s %9s  %-24s %-22s %s\n", "predicted us",
@@ -191,8 +218,10 @@ static void say(rows *r)
 	}
 	say_groups(r);
 	printf("\n%d distinct kernels, one thread, its own time, least of %d "
-	       "runs; %.1f %% within 2x\n",
-		r->n, r->repeat, r->n > 0 ? 100.0 * near / r->n : 100);
+	       "runs; %.1f %% within 2x of the measured time, %.1f %% of %.2f "
+	       "times it, the median\n",
+		r->n, r->repeat, 100 * part(r, near), 100 * part(r, alike),
+		median);
 }
 
 int bench_estimate(

@@ -56,7 +56,7 @@
 		.few_rows_longest = 28, .block_most = 128, .block_chunks = 8,  \
 		.enough_pieces = 8, .cut_chunks = 16, .least_piece = 512,      \
 		.piece_chunks = 16, .full_lanes = 85, .turn_gain = 10,         \
-		.turn_sum = 64, .turn_copy = 4 << 20, .most_equations = 60,    \
+		.turn_sum = 64, .turn_vectors = 2, .turn_copy = 4 << 20, .most_equations = 60,    \
 		.least_keys = 2,                                               \
 		.keys_part = 8, .keys_parts = 3, .block_quarters = 2,          \
 		.mixed_quarters = 3, .panel_quarters = 3, .block_inner = 32,   \
@@ -423,6 +423,7 @@ static const struct fact {
 	SIZE(product.full_lanes, "contract"),
 	SIZE(product.turn_gain, "contract"),
 	SIZE(product.turn_sum, "contract"),
+	SIZE(product.turn_vectors, "contract"),
 	SIZE(product.turn_copy, "contract"),
 	SIZE(product.most_equations, "contract"),
 	SIZE(product.least_keys, "contract"),

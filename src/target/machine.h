@@ -128,6 +128,7 @@ typedef struct machine_product {
 	int32_t full_lanes;    /* percent that hold columns: good enough */
 	int32_t turn_gain;     /* percent more of them are worth turning */
 	int32_t turn_sum;      /* terms that pay for the way of a turned sum */
+	int32_t turn_vectors;  /* of few rows that are turned, at most */
 	int64_t turn_copy;     /* elements of a factor copied for it */
 	int32_t most_equations; /* of a kernel in tiles, with copies of factors */
 	int32_t least_keys, keys_part; /* of a row that goes by in blocks */

@@ -24,6 +24,7 @@ typedef struct contract_product {
 	 * the terms of a row adjoin */
 	int64_t panel_x;
 	bool turned;  /* columns are not neighbours in the result: contract_turn */
+	bool near;    /* .. and their copy is small */
 	bool lone; /* no loop walks rows of x, and a copy of y is kept: i is -1 */
 	int32_t n_needs; /* see loop_node.need */
 	ix_fact need[CONTRACT_NEEDS];
@@ -108,6 +109,12 @@ bool contract_classify(contract *c, contract_product *p);
 bool contract_turn(const contract *c, contract_product *p);
 /* Is y so large that most of it comes from beyond the second cache? */
 bool contract_is_far(const contract *c, const contract_product *p);
+/* Can all of a factor be copied before the product? */
+bool contract_may_be_whole(
+	const contract *c, const contract_product *p, const expr *of);
+/* Can tiles read a factor where it lies, as the one of rows? */
+bool contract_is_readable(
+	const contract *c, const contract_product *p, const expr *of);
 /* Do blocks of rows alone make enough chunks? */
 bool contract_rows_suffice(const contract *c, const contract_product *p);
 /* Sets its sizes, once blocks are chosen. */

@@ -319,13 +319,12 @@ static bool has_needs_of(const contract_product *p, loop_set s)
 	return false;
 }
 
-/* Can all of a factor be copied before the product? */
-static bool may_be_whole(const contract *c, const contract_product *p,
-	const expr *of, int64_t size)
+bool contract_may_be_whole(
+	const contract *c, const contract_product *p, const expr *of)
 {
 	loop_kernel *k = c->k;
 	loop_set in = loop_expr_vars(k, of);
-	int64_t n = size;
+	int64_t n = contract_factor_bytes(c, p);
 	int32_t eqn, comp;
 
 	if (!is_bare(k, of, p->dot > 0 ? of->dtype : k->eqn[p->eqn].acc[0]) ||
@@ -349,7 +348,7 @@ static bool wastes_lines(
 	int64_t s, i, line = m->product.line, terms = p->sum_block, lines;
 	int64_t rest = elements(c, p->sums) / contract_extent(c, p->s);
 	/* all chunks share a copy of the whole */
-	int64_t columns = may_be_whole(c, p, p->x, size) ? c->k->var[p->j].extent
+	int64_t columns = contract_may_be_whole(c, p, p->x) ? c->k->var[p->j].extent
 						   : contract_extent(c, p->j);
 
 	if (!loop_stride(p->x->form, p->s, c->k->var[p->s].extent, &s) ||
@@ -417,7 +416,7 @@ static bool copies_columns_once(const contract *c, const contract_product *p)
 	       c->k->machine->block.warps == 1 && c->number < 0 &&
 	       c->k->copies != LOOP_COPIES_BLOCKS && c->product.n == 1 &&
 	       loop_param(c->k, p->y->tensor) >= 0 && is_shared(c, p->y) &&
-	       may_be_whole(c, p, p->y, contract_factor_bytes(c, p)) &&
+	       contract_may_be_whole(c, p, p->y) &&
 	       contract_adjoins(c->k, p->y->form, p->j) &&
 	       c->k->n_phases + c->before.n + 1 <= LOOP_MAX_PHASES;
 }
@@ -457,18 +456,18 @@ int64_t contract_factor_bytes(const contract *c, const contract_product *p)
 		p->dot > 0 ? p->x->dtype : c->k->eqn[p->eqn].acc[0]);
 }
 
-/* Can the tile read the factor of rows where it lies? */
-static bool is_readable(const contract *c, const contract_product *p)
+bool contract_is_readable(
+	const contract *c, const contract_product *p, const expr *of)
 {
 	int32_t eqn, comp;
 
-	if (!is_bare(c->k, p->x,
-		    p->dot > 0 ? p->x->dtype : c->k->eqn[p->eqn].acc[0]))
+	if (!is_bare(c->k, of,
+		    p->dot > 0 ? of->dtype : c->k->eqn[p->eqn].acc[0]))
 		return false;
 	/* what this kernel makes is kept as it is computed with */
-	return p->dot == 0 || (contract_adjoins(c->k, p->x->form, p->s) &&
-				      loop_param(c->k, p->x->tensor) >= 0 &&
-				      !loop_maker(c->k, p->x->tensor, &eqn, &comp));
+	return p->dot == 0 || (contract_adjoins(c->k, of->form, p->s) &&
+				      loop_param(c->k, of->tensor) >= 0 &&
+				      !loop_maker(c->k, of->tensor, &eqn, &comp));
 }
 
 /*
@@ -480,7 +479,7 @@ static bool copies_rows(
 {
 	loop_kernel *k = c->k;
 
-	if (!is_readable(c, p))
+	if (!contract_is_readable(c, p, p->x))
 		return true;
 	if (loop_param(k, p->x->tensor) < 0 ||
 		k->copies == LOOP_COPIES_NO_ROWS)
@@ -516,7 +515,7 @@ static void size_lone(contract *c, contract_product *p)
 		contract_ceil(contract_extent(c, p->j), p->lanes), most);
 	p->tile = 1;
 	p->sum_block = contract_extent(c, p->s);
-	p->pack_x = !is_readable(c, p);
+	p->pack_x = !contract_is_readable(c, p, p->x);
 	p->panel_x = 0;
 	p->whole_x = p->pack_y = p->few = false;
 }
@@ -560,7 +559,7 @@ void contract_sizes(contract *c, contract_product *p)
 	p->panel_x = panel_of_rows(c, p);
 	p->whole_x = p->pack_x && c->number < 0 &&
 		     c->k->copies != LOOP_COPIES_BLOCKS &&
-		     may_be_whole(c, p, p->x, size) &&
+		     contract_may_be_whole(c, p, p->x) &&
 		     (p->panel_x == 0 || !contract_rows_suffice(c, p));
 	in_lanes = p->dot == 0 && is_in_lanes(c, p, &fit);
 	near = m->memory[MACHINE_L1].bytes / m->product.near_part;
@@ -608,7 +607,7 @@ static loop_node *tile(contract *c, const contract_product *p)
 	t->n_needs = p->n_needs;
 	t->need = arena_copy(c->k->a, p->need, sizeof p->need);
 	t->n_ahead = p->lone ? c->k->machine->product.lone_ahead
-		     : p->turned ? (int32_t)p->sum_block : 0;
+		     : p->turned && !p->near ? (int32_t)p->sum_block : 0;
 	return t;
 }
 

@@ -10,6 +10,12 @@
  *
  *   o[c, z:49] += w[c, k] * x[k, z]:  tiles of 14 channels x 32 pixels of 64  ->
  *   t[z, c] += x[k, z] * w'[k, c]:    tiles of 7 pixels x 32 channels, o[c, z] = t
+ *
+ * So are those of few rows by a large factor whose columns are far apart, weights
+ * with their outputs first: the few rows are turned, and not that factor, which
+ * each chunk reads from one end to the other.
+ *
+ *   o[m:8, n] += x[m, k] * w[n, k]  ->  t[n, m] += w[n, k] * x'[k, m]
  */
 #include "schedule/contract/contract.h"
 
@@ -67,25 +73,36 @@ static bool may_turn(const contract *c, const contract_product *p)
 	return true;
 }
 
-bool contract_turn(const contract *c, contract_product *p)
+/* Has the product nothing that ties rows and columns to their order? */
+static bool is_plain(const contract_product *p)
+{
+	return !p->begun && p->n_needs == 0 && p->others == 0 &&
+	       p->finish == NULL && p->rows == BIT(p->i) &&
+	       p->columns == BIT(p->j);
+}
+
+/* Are there so few rows that one panel holds them, by a large y that is read along its
+ * sums? */
+static bool is_few(const contract *c, const contract_product *p, int64_t most)
 {
 	loop_kernel *k = c->k;
-	const contract_product old = *p;
-	int64_t lanes = machine_lanes(
-		k->machine, (int32_t)dtype_size(k->eqn[p->eqn].acc[0]));
-	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent;
-	int64_t rows = filled(m, lanes), columns = filled(n, lanes);
+	const machine *m = k->machine;
 
-	if (p->dot > 0 || c->number >= 0 || columns >= k->machine->product.full_lanes)
-		return false;
-	if (m < 2 * lanes || rows < columns + k->machine->product.turn_gain)
-		return decline(c, p, DECIDE_TURN_FILLED, rows, columns);
-	if (p->begun || p->n_needs > 0 || p->others != 0 || p->finish != NULL ||
-		p->rows != BIT(p->i) || p->columns != BIT(p->j))
-		return decline(c, p, DECIDE_TURN_SHAPE, 0, 0);
-	if (!may_turn(c, p))
-		return false;
-	loop_decide(k, DECIDE_TURN_TAKEN, p->eqn, -1, rows, columns);
+	return m->block.warps == 1 && k->var[p->i].extent <= most &&
+	       contract_is_far(c, p) && is_plain(p) &&
+	       k->n_phases + 2 <= LOOP_MAX_PHASES &&
+	       contract_may_be_whole(c, p, p->x) &&
+	       contract_is_readable(c, p, p->y) &&
+	       loop_param(k, p->x->tensor) >= 0 &&
+	       loop_param(k, p->y->tensor) >= 0 &&
+	       contract_adjoins(k, p->y->form, p->s) &&
+	       (loop_expr_vars(k, p->x) & ~(p->rows | p->sums)) == 0;
+}
+
+static void exchange(contract_product *p)
+{
+	const contract_product old = *p;
+
 	p->x = old.y;
 	p->y = old.x;
 	p->i = old.j;
@@ -93,5 +110,34 @@ bool contract_turn(const contract *c, contract_product *p)
 	p->rows = old.columns;
 	p->columns = old.rows;
 	p->turned = true;
+}
+
+bool contract_turn(const contract *c, contract_product *p)
+{
+	loop_kernel *k = c->k;
+	int64_t lanes = machine_lanes(
+		k->machine, (int32_t)dtype_size(k->eqn[p->eqn].acc[0]));
+	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent;
+	int64_t rows = filled(m, lanes), columns = filled(n, lanes);
+	int64_t most = lanes * k->machine->product.turn_vectors;
+
+	if (p->dot > 0 || c->number >= 0)
+		return false;
+	if (rows >= k->machine->product.full_lanes && is_few(c, p, most)) {
+		loop_decide(k, DECIDE_TURN_FEW, p->eqn, -1, m, most);
+		p->near = true;
+		exchange(p);
+		return true;
+	}
+	if (columns >= k->machine->product.full_lanes)
+		return false;
+	if (m < 2 * lanes || rows < columns + k->machine->product.turn_gain)
+		return decline(c, p, DECIDE_TURN_FILLED, rows, columns);
+	if (!is_plain(p))
+		return decline(c, p, DECIDE_TURN_SHAPE, 0, 0);
+	if (!may_turn(c, p))
+		return false;
+	loop_decide(k, DECIDE_TURN_TAKEN, p->eqn, -1, rows, columns);
+	exchange(p);
 	return true;
 }
