@@ -15,7 +15,8 @@
  *   others    the combination itself, evaluated on values with bounds: maxima
  *             and the like round nothing; the rescaling ones cost units each,
  *             and have no bound where a factor that another order or a longer
- *             type keeps is lost as 0, and something infinite times it
+ *             type keeps is lost as 0, and something infinite times it,
+ *             nor where a sum does not fit the accumulator on its way
  */
 #include "prop.h"
 
@@ -33,6 +34,7 @@ typedef struct tally {
 	int32_t bits;	/* of the odd parts, added up */
 	double low_key, high_key; /* rescaling: the finite keys seen */
 	bool infinite;	/* a term is */
+	bool over;	/* rescaling: a sum was too large for the accumulator */
 	bool wild;
 } tally;
 
@@ -139,6 +141,8 @@ static void combine(walk *w, reduction *r, tally *t, const shadow *y)
 		sum[k] = combine_eval(w->e, r->combine[k], param);
 	for (int32_t k = 0; k < r->n; k++) {
 		t->x[k] = sum[k];
+		t->over |= r->m->rescalable && k > 0 &&
+			   fabs(sum[k].v.f) > largest(r->out[k]) / 2;
 		/* a factor of less than 2^-126 has few bits, if any */
 		if (r->m->rescalable && k > 0 && isfinite(sum[k].v.f))
 			t->x[k].e += 16 * roundoff(r->out[k]) *
@@ -273,6 +277,8 @@ static void finish(const reduction *r, tally *t)
 		t->x[0].e = product_bound(r, t);
 	else if (r->q->monoid == IR_WELFORD)
 		welford_bound(r, t);
+	for (int32_t k = 1; t->over && k < r->n; k++)
+		t->x[k].e = INFINITY; /* infinity times a factor of 0 */
 }
 
 /* ---- the equation ---- */
@@ -309,8 +315,8 @@ static void begin(walk *w, reduction *r)
 	}
 	r->at = arena_array(w->a, tally, n + 1);
 	for (int32_t k = 0; k < r->n; k++) {
-		const expr *id = ir_identity(s, q->monoid, k, r->out[k]);
 		tn_dtype t = r->out[k];
+		const expr *id = ir_identity(s, q->monoid, k, ir_wide(t));
 
 		r->combine[k] = ir_combine(s, q->monoid, k, r->acc);
 		for (int64_t i = 0; i < n; i++) {
