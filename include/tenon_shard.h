@@ -88,7 +88,8 @@ TN_API const char *tn_mesh_axis(const tn_mesh *m, int32_t i, int64_t *extent);
 /**
  * What process 0 has in n_bytes at data, to all. Nothing without others.
  *
- * errors  TN_EPEER [shard.link] somebody has ended, or calls something else
+ * errors  TN_EPEER [shard.link] somebody has ended, or calls something else;
+ *         TN_EINVAL [shard.differ] n_bytes is not the same on all
  * since   0.1
  */
 TN_API tn_status tn_broadcast(tn_context *c, void *data, size_t n_bytes);

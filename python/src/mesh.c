@@ -206,8 +206,36 @@ static PyGetSetDef getset[] = {
 	{"context", get_context, NULL, "The context that this mesh is of.", NULL},
 	{0}};
 
+/* Mesh.broadcast(buffer) */
+static PyObject *broadcast(PyObject *self, PyObject *buffer)
+{
+	context *c = ((mesh *)self)->c;
+	char none = 0; /* an empty buffer need not lie anywhere */
+	bool good = false;
+	Py_buffer b;
+	tn_status s;
+
+	if (PyObject_GetBuffer(buffer, &b, PyBUF_WRITABLE) < 0)
+		return NULL;
+	if (context_enter(c)) {
+		HEAVY(s, tn_broadcast(
+			c->c, b.buf != NULL ? b.buf : &none, (size_t)b.len));
+		good = error_check(c, s);
+		context_leave(c);
+	}
+	PyBuffer_Release(&b);
+	if (!good)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef mesh_methods[] = {
-	{"__reduce__", no_pickle, METH_NOARGS, NULL}, {0}};
+	{"__reduce__", no_pickle, METH_NOARGS, NULL},
+	{"broadcast", broadcast, METH_O,
+		"broadcast(buffer)\n--\n\n"
+		"Replaces what is in a writable buffer, such as a bytearray or a NumPy array, by what\n"
+		"process 0 has in its own. All processes make the same call, with as many bytes."},
+	{0}};
 
 static PyType_Slot slots[] = {{Py_tp_new, mesh_new}, {Py_tp_dealloc, dealloc},
 	{Py_tp_repr, repr}, {Py_tp_getset, getset}, {Py_tp_methods, mesh_methods},
@@ -288,6 +316,35 @@ static PyObject *reshard(PyObject *module, PyObject *args)
 		tn_at_reshard(p.file, p.line, t->x, ((mesh *)m)->m, placement));
 	context_leave(t->c);
 	return o;
+}
+
+/* _measure(mesh, rows, columns, from, to, repeat) */
+static PyObject *measure(PyObject *module, PyObject *args)
+{
+	tn_placement from[ROOM], to[ROOM];
+	PyObject *o, *before, *after, *result = NULL;
+	long long rows, columns;
+	place p = place_here();
+	tn_move_time t = {0};
+	int repeat;
+	tn_status s;
+	mesh *m;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "O!LLO!O!i:measure", mesh_type, &o, &rows,
+		    &columns, &PyList_Type, &before, &PyList_Type, &after, &repeat))
+		return NULL;
+	m = (mesh *)o;
+	if (!placements_of(before, m, from) || !placements_of(after, m, to) ||
+		!context_enter(m->c))
+		return NULL;
+	HEAVY(s, tn_at_mesh_measure(
+		p.file, p.line, m->m, rows, columns, from, to, repeat, &t));
+	if (error_check(m->c, s))
+		result = Py_BuildValue("sddLL", t.name, t.seconds, t.mpi_seconds,
+			(long long)t.bytes_sent, (long long)t.bytes_least);
+	context_leave(m->c);
+	return result;
 }
 
 /* Enters the context of a living tensor; NULL: raised. */
@@ -642,6 +699,7 @@ static PyObject *agree(PyObject *module, PyObject *args)
 static PyMethodDef methods[] = {
 	{"_shard", shard, METH_VARARGS, NULL},
 	{"_reshard", reshard, METH_VARARGS, NULL},
+	{"_measure", measure, METH_VARARGS, NULL},
 	{"_full", full, METH_O, NULL},
 	{"_placement", placement, METH_O, NULL},
 	{"_local", local, METH_O, NULL},

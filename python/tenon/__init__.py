@@ -29,7 +29,8 @@ from ._methods import (  # noqa: E402
     all, amax, amin, any, astype, concatenate, einsum, full, matmul, maximum, mean,
     minimum, ones, prod, reshape, std, sum, transpose, var, zeros)
 from ._explain import explain  # noqa: E402
-from ._mesh import Partial, Placement, Replicate, Shard  # noqa: E402
+from ._mesh import (  # noqa: E402
+    MoveTime, Partial, Placement, Replicate, Shard, measure_move)
 from . import nn, onnx  # noqa: E402
 
 #: What is accepted where a tensor is: numbers, nested lists, buffers.

@@ -153,6 +153,35 @@ def case_training(mesh):
             np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
 
 
+def case_bytes_of_the_first(mesh):
+    mine = bytearray([mesh.rank, 7, 2 * mesh.rank])
+    assert mesh.broadcast(mine) is None and mine == bytearray([0, 7, 0])
+    array = np.full((2, 3), mesh.rank + 1.5)
+    mesh.broadcast(array)
+    assert (array == 1.5).all()
+    mesh.broadcast(bytearray())
+    for wrong in (b"read only", [1, 2], array[:, 1]):
+        with pytest.raises((TypeError, BufferError, ValueError)):
+            mesh.broadcast(wrong)
+    if mesh.size > 1:  # nothing is sent, and what comes next is as before
+        raises("shard.differ", mesh.broadcast, bytearray(3 + mesh.rank))
+        mesh.broadcast(mine)
+        assert mine == bytearray([0, 7, 0])
+
+
+def case_moves_are_measured(mesh):
+    t = tenon.measure_move(mesh, (64, 32), Shard(0), {"data": Replicate()}, repeat=3)
+    assert t.bytes_sent == t.bytes_least == 64 * 32 * 4 * (mesh.size - 1)
+    assert t.name == ("nothing" if mesh.size == 1 else "all-gather") and t.mpi_seconds >= 0
+    assert (t.seconds > 0) == (mesh.size > 1)
+    if mesh.size > 1:
+        raises("shard.op", tenon.measure_move, mesh, (8, 8), Replicate(), Partial())
+    raises("shard.shape", tenon.measure_move, mesh, (0, 8), Shard(0), Shard(1))
+    for wrong in ((8,), (8, 1.5), None):
+        with pytest.raises((TypeError, ValueError)):
+            tenon.measure_move(mesh, wrong, Shard(0), Shard(1))
+
+
 def case_two_axes(mesh):
     two = tenon.Mesh((2 if mesh.size % 2 == 0 else 1, -1), ("a", "b"))
     assert two.size == mesh.size and two.rank == mesh.rank == (

@@ -208,8 +208,11 @@ static void broadcast(void *arg)
 	shard_link *l = api_shard_of(k->c)->link;
 
 	api_want(k->c, k->data, "data");
-	if (l != NULL)
-		l->broadcast(l, k->c->e, 0, k->data, k->n, "a broadcast");
+	if (l == NULL)
+		return;
+	shard_compare(k->c->a, l, "the size of a broadcast", k->n,
+		arena_printf(k->c->a, "%zu", k->n));
+	l->broadcast(l, k->c->e, 0, k->data, k->n, "a broadcast");
 }
 
 tn_status tn_broadcast(tn_context *c, void *data, size_t n_bytes)
