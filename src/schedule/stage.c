@@ -244,6 +244,7 @@ static void on_column(void *arg, const struct loop_access *a)
 
 /* Checks that readers find the copies of the stage. */
 struct reads {
+	loop_kernel *k;
 	int32_t tensor;
 	const ix_form *at;     /* the elements that are copied, */
 	const loop_node *leaf; /* before this leaf, */
@@ -267,9 +268,12 @@ static void on_read(void *arg, const struct loop_access *a)
 		return;
 	while (!loop_is_below(r->leaf, n))
 		n = n->up;
-	/* in a loop with the stage: the same element, not a later one */
+	/* in a loop with the stage: the same element, not a later one, and not as an
+	 * index of something else */
 	if (!loop_is_below(a->leaf, r->block) || a->leaf->order < r->leaf->order ||
-		(n != r->block && a->at != r->at))
+		(n != r->block && (a->at != r->at ||
+					  !loop_leaf_reads_at(r->k, a->leaf,
+						  r->tensor, r->at))))
 		r->late = true;
 }
 
@@ -332,7 +336,7 @@ void loop_stage_columns(loop_kernel *k, loop_node *block)
 				k->machine->memory[MACHINE_L2].bytes);
 			continue;
 		}
-		if (is_read_late(k, (struct reads){c.at[i].tensor, c.at[i].at,
+		if (is_read_late(k, (struct reads){k, c.at[i].tensor, c.at[i].at,
 					    c.at[i].leaf, block, false})) {
 			decline(k, DECIDE_KEEP_LATE, c.at[i].tensor, 0, 0);
 			continue;
