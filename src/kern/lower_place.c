@@ -307,7 +307,7 @@ static val load_lanes(lowering *lw, const struct place_of *p, bool guarded)
 		return lw_widen(lw, load_whole(lw, p), p->dtype);
 	/* threads load what they need: there is nothing to save */
 	near = guarded && lw->k->machine->lanes == 0 && is_whole(lw, p, &whole);
-	if (near && lw->dead > 0 && p->stride == 1 && p->dtype == TN_F32)
+	if (near && p->stride == 1 && p->dtype == TN_F32)
 		mask = lw_path_mask(lw, 4);
 	n = lw_register(lw, stored_type(lw, p, true), 0);
 	all = guarded ? lw_path_of_all(lw) : (val){0};
@@ -316,11 +316,13 @@ static val load_lanes(lowering *lw, const struct place_of *p, bool guarded)
 	if (mask.id != 0) {
 		load_masked(lw, p, n, mask, whole);
 	} else if (near) {
-		kern_stmt *s = kern_if(lw->b, whole.id, false);
+		/* at the ends of the tensor; said to be rare, so that no C compiler
+		 * computes its addresses in front of the loop */
+		kern_stmt *s = kern_if(lw->b, lw_not(lw, whole).id, true);
 
-		lw_set(lw, n, load_whole(lw, p));
-		kern_else(lw->b, s);
 		lane_by_lane(lw, p, n, guarded);
+		kern_else(lw->b, s);
+		lw_set(lw, n, load_whole(lw, p));
 		lw_close(lw);
 	} else {
 		lane_by_lane(lw, p, n, guarded);

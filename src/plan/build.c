@@ -3,12 +3,14 @@
  *
  * Consumes kernels in topological order with their C; produces launches, one
  * function for all kernels with the same text, steps of launches that run at the
- * same time, and C texts of about equal length.
+ * same time, and C texts that take a compiler about equally long.
  *
  * A function accesses tensors only through its parameters, so equal kernels can
  * use the same function.
  */
 #include "plan/private.h"
+
+#include <stdlib.h>
 
 /*
  * Functions with the same name have the same text; this is checked. A text can
@@ -94,51 +96,77 @@ static void launch_kernel(plan *p, plan_launch *l, const c_kernel *code)
 	l->serial = code->serial;
 }
 
+static int by_work(const void *a, const void *b)
+{
+	const plan_kernel *const *x = a, *const *y = b;
+	int64_t i = (*x)->code->work, j = (*y)->code->work;
+
+	if (i != j)
+		return i > j ? -1 : 1;
+	return *x < *y ? -1 : *x > *y; /* by first use */
+}
+
 /*
- * Makes texts of about equal length, in the order of first use. A small program
- * gets one text: to start a compiler costs more than a dozen kernels.
+ * Makes texts that take a compiler about equally long: each kernel, the longest one
+ * first, joins the text that has the least work. A small program gets one text: below
+ * UNIT_WORK a compiler takes little longer than its start.
  */
 static void split_units(plan *p, const plan_options *o)
 {
-	enum { KERNELS_A_UNIT = 6 };
-	int64_t total = 0, seen = 0;
+	enum { UNIT_WORK = 24000 };
+	int64_t total = 0, *work;
 	int32_t n = o->max_units > 0 ? o->max_units : 1;
+	plan_kernel **k = arena_array(p->a, plan_kernel *, p->kernel.n + 1);
 
-	for (int32_t i = 0; i < p->kernel.n; i++)
-		p->kernel.at[i].unit = i;
-	if (p->kernel.n == 0 || o->single)
-		return;
-	if (n > (p->kernel.n + KERNELS_A_UNIT - 1) / KERNELS_A_UNIT)
-		n = (p->kernel.n + KERNELS_A_UNIT - 1) / KERNELS_A_UNIT;
-	for (int32_t i = 0; i < p->kernel.n; i++)
-		total += (int64_t)strlen(p->kernel.at[i].code->c) + 1;
 	for (int32_t i = 0; i < p->kernel.n; i++) {
-		p->kernel.at[i].unit = (int32_t)(seen * n / total);
-		seen += (int64_t)strlen(p->kernel.at[i].code->c) + 1;
+		p->kernel.at[i].unit = i;
+		total += p->kernel.at[i].code->work;
+		k[i] = &p->kernel.at[i];
 	}
-	/* numbers without gaps: a long kernel can skip one */
-	for (int32_t i = 0, last = -1, u = -1; i < p->kernel.n; i++) {
-		if (p->kernel.at[i].unit != last)
-			u++;
-		last = p->kernel.at[i].unit;
-		p->kernel.at[i].unit = u;
+	if (o->single)
+		return;
+	if (n > total / UNIT_WORK)
+		n = (int32_t)(total / UNIT_WORK);
+	if (n > p->kernel.n)
+		n = p->kernel.n;
+	if (n < 1)
+		n = 1;
+	work = arena_array(p->a, int64_t, n);
+	qsort(k, (size_t)p->kernel.n, sizeof(plan_kernel *), by_work);
+	for (int32_t i = 0; i < p->kernel.n; i++) {
+		int32_t least = 0;
+
+		for (int32_t u = 1; u < n; u++)
+			if (work[u] < work[least])
+				least = u;
+		work[least] += k[i]->code->work;
+		k[i]->unit = least;
 	}
 }
 
+/* The kernels of each unit, by first use. */
 static void write_units(plan *p)
 {
-	int32_t n = p->kernel.n;
+	int32_t n = p->kernel.n, n_units = 0;
+	const c_kernel **k = arena_array(p->a, const c_kernel *, n + 1);
+	int32_t *end; /* by unit: in k, behind those that are listed so far */
 
-	for (int32_t i = 0; i < n;) {
-		const c_kernel **k = arena_array(
-			p->a, const c_kernel *, n - i);
-		int32_t unit = p->kernel.at[i].unit, n_k = 0;
+	for (int32_t i = 0; i < n; i++)
+		if (p->kernel.at[i].unit >= n_units)
+			n_units = p->kernel.at[i].unit + 1;
+	end = arena_array(p->a, int32_t, n_units + 2);
+	for (int32_t i = 0; i < n; i++)
+		end[p->kernel.at[i].unit + 2]++;
+	for (int32_t u = 2; u < n_units + 2; u++)
+		end[u] += end[u - 1];
+	for (int32_t i = 0; i < n; i++)
+		k[end[p->kernel.at[i].unit + 1]++] = p->kernel.at[i].code;
+	for (int32_t u = 0; u < n_units; u++) {
 		str c = str_new(p->a);
 
-		while (i < n && p->kernel.at[i].unit == unit)
-			k[n_k++] = p->kernel.at[i++].code;
-		p->target->unit(&c, k, n_k);
-		*vec_push(p->a, &p->unit) = (plan_unit){n_k, c.at};
+		p->target->unit(&c, k + end[u], end[u + 1] - end[u]);
+		*vec_push(p->a, &p->unit) =
+			(plan_unit){end[u + 1] - end[u], c.at};
 	}
 }
 

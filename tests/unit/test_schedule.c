@@ -177,7 +177,8 @@ static const struct seen seen[] = {
 		" o: f32[32,14,14]\n a o#0: o[f:32, y:14, z:14] += "
 		"sel(inside(z + k - 1, 0, 14), w[48*f + 3*c + k] * "
 		"x[196*c + 14*y + z + k - 1], 0) for c:16, k:3\n return o\n}\n",
-		{"v[l] = (i32)((x + l) % 14);\n\t\t\t\tfor (i64 x = 0; x < 3;",
+		{"v_0 = splat_i32x16((i32)((x) % 14))",
+			"& splat_i32x16(14));\n\t\t\t\tfor (i64 x = 0; x < 3;",
 			"\t\t\t\t\tconst i32x16 v = (v & v);\n"
 			"\t\t\t\t\tfor (i64 x = 0; x < 16;"},
 		{NULL}},

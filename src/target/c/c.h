@@ -15,6 +15,7 @@
  * then clamped, memory is never left.
  *
  *   print.c   functions and statements    value.c   instructions
+ *   lanes.c   vectors, lane by lane
  *   math.c    the prelude: helpers that the text calls, from math*.def
  *   unit.c    translation units
  *   words.c   what GNU C and C99 call by different names
@@ -49,6 +50,8 @@ typedef struct c_check {
 
 typedef struct c_kernel {
 	const char *c; /* C text of its functions, without the prelude */
+	/* how long a compiler takes for it, as characters of text without loops */
+	int64_t work;
 	int32_t n_phases;
 	c_phase phase[KERN_MAX_PHASES];
 	int32_t n_params;

@@ -12,18 +12,6 @@
 
 #include <inttypes.h>
 
-void c_line(printer *p, const char *fmt, ...)
-{
-	va_list ap;
-
-	for (int32_t i = 0; i < p->depth; i++)
-		str_addc(p->out, '\t');
-	va_start(ap, fmt);
-	str_vprintf(p->out, fmt, ap);
-	va_end(ap);
-	str_addc(p->out, '\n');
-}
-
 static void block(printer *p, const kern_block *b);
 
 static void in_braces(printer *p, const kern_block *b, const char *end)
@@ -72,61 +60,6 @@ void c_checked(printer *p, kern_val id, const char *failed)
 	c_line(p, "}");
 }
 
-/* Opens a loop over the lanes of a vector, without its variable: where a variable
- * numbers them, the vector is in memory, and each vector that is read behind stores
- * of its lanes waits for them. */
-static void for_lanes(printer *p, int32_t n)
-{
-	c_line(p, "#pragma GCC unroll %d", n);
-	c_line(p, "for (int l = 0; l < %d; l++)", n);
-}
-
-/* The integers of a form, one for each lane after the first. */
-static void by_lane(printer *p, kern_val id)
-{
-	const kern_value *v = kern_at(p->k, id);
-
-	c_line(p, "%s %s = { 0 };", c_type(p, v->type), c_name(p, id));
-	for_lanes(p, v->type.lanes);
-	c_line(p, "	%s[l] = (%s)(%s);", c_name(p, id),
-		c_stored_type(p, v->type.dt), c_value(p, id));
-}
-
-/* Lanes that are not neighbours in memory: element l of the access. */
-static const char *far_element(printer *p, const kern_access *at)
-{
-	return arena_printf(
-		p->a, "(&%s)[%" PRId64 " * l]", c_element(p, at), at->stride);
-}
-
-static bool is_far(const kern_access *at, kern_type t)
-{
-	return at->at != NULL && at->stride != 1 && t.lanes > 1;
-}
-
-/* Loads them one by one: those that part and mask leave. */
-static void load_far(printer *p, kern_val id)
-{
-	const kern_value *v = kern_at(p->k, id);
-	const kern_access *at = &v->at;
-	int32_t n = at->part > 0 ? at->part : v->type.lanes;
-	const char *mask = at->mask == 0 ? NULL : c_name(p, at->mask);
-	bool by_lane = mask != NULL && kern_at(p->k, at->mask)->type.lanes > 1;
-
-	c_line(p, "%s %s = { 0 };", c_type(p, v->type), c_name(p, id));
-	for_lanes(p, n);
-	if (mask != NULL)
-		c_line(p, "	if (%s%s)", mask, by_lane ? "[l]" : "");
-	c_line(p, "%s	%s[l] = %s;", mask != NULL ? "	" : "", c_name(p, id),
-		far_element(p, at));
-}
-
-/* Lanes of a form are computed by a loop, not by an expression. */
-static bool is_by_lane(const kern_value *x)
-{
-	return x->type.lanes > 1 && x->form[0] != NULL && x->op != KERN_LANE;
-}
-
 static bool let_in_lines(printer *p, kern_val v)
 {
 	const kern_value *x = kern_at(p->k, v);
@@ -134,10 +67,10 @@ static bool let_in_lines(printer *p, kern_val v)
 	if (x->op == KERN_CHECK)
 		c_checked(p, v,
 			arena_printf(p->a, "*err = %" PRId64 ";", x->num[0]));
-	else if (is_by_lane(x))
-		by_lane(p, v);
-	else if (x->op == KERN_LOAD && is_far(&x->at, x->type))
-		load_far(p, v);
+	else if (c_is_by_lane(x))
+		c_by_lane(p, v);
+	else if (x->op == KERN_LOAD && c_is_far(&x->at, x->type))
+		c_load_far(p, v);
 	else
 		return false;
 	return true;
@@ -191,9 +124,8 @@ static void store(printer *p, const kern_stmt *s)
 
 	if (t.lanes == 1) {
 		c_line(p, "%s = %s;", e, x);
-	} else if (is_far(&s->at, t)) {
-		for_lanes(p, s->at.part > 0 ? s->at.part : t.lanes);
-		c_line(p, "	%s = (%s)[l];", far_element(p, &s->at), x);
+	} else if (c_is_far(&s->at, t)) {
+		c_store_far(p, s, x);
 	} else if (s->at.part > 0) {
 		c_line(p, "%s(&%s, %s, %d);",
 			c_use(p, "store_part", t.dt, t.lanes), e, x,
@@ -264,6 +196,7 @@ static void loop(printer *p, const kern_stmt *s)
 	}
 	p->name[s->v] = s->after; /* one variable, in the loop and after it */
 	v = c_name(p, s->v);
+	p->n_loops++;
 	if (s->after != 0)
 		c_line(p, "%s %s = %s;", t, v, lo);
 	if (s->down)
@@ -646,6 +579,12 @@ static void copy_header(arena *a, c_kernel *out, const kern_kernel *k)
 	out->serial = k->serial;
 }
 
+/*
+ * What a loop costs a C compiler, in characters of straight text: gcc 12.2 takes 4.5 ms
+ * for 1,000 of them, and 6.2 for a loop (126 kernels of six nets, AVX-512).
+ */
+enum { LOOP_CHARS = 1400 };
+
 static const struct needs *copy_needs(arena *a, const printer *p)
 {
 	struct needs *out = arena_make(a, struct needs);
@@ -702,6 +641,7 @@ c_kernel *c_print_as(
 			i + 1 < k->n_phases ? "\n" : "");
 	}
 	out->c = arena_strndup(a, c.at, c.n);
+	out->work = (int64_t)c.n + (int64_t)p.n_loops * LOOP_CHARS;
 	out->needs = copy_needs(a, &p);
 	arena_free(tmp);
 	return out;

@@ -43,6 +43,7 @@ typedef struct printer {
 	VEC(struct need) needs;
 	str *out;
 	int32_t depth;
+	int32_t n_loops; /* printed so far */
 	bool *is_let;	/* [value] named by a statement before */
 	kern_val *name; /* [value] whose name it has */
 	const kern_phase *phase; /* the current one */
@@ -102,13 +103,15 @@ c_kernel *c_print_apart(arena *a, const kern_kernel *k); /* of c_apart */
 c_kernel *c_print_plain(arena *a, const kern_kernel *k); /* of c_apart_plain */
 /* The word in the dialect's language. */
 const char *c_word_of(const printer *p, c_word w);
-void c_line(printer *p, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
 /* Does a name stand for the value in the text so far? */
 bool c_is_named(const printer *p, kern_val v);
 /* The operand of a statement: its name, or the expression that computes it. */
 const char *c_taken(printer *p, kern_val v);
 void c_checked(printer *p, kern_val v, const char *failed);
+
+/* line.c */
+void c_line(printer *p, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* value.c: what C calls and computes */
 const char *c_type(printer *p, kern_type t);
@@ -125,6 +128,15 @@ const char *c_turn(printer *p, tn_dtype t, int32_t lanes);
 void c_need(printer *p, struct need n);
 /* Is this the first time that `known` is asked for it? */
 bool c_first(arena *a, map *known, const struct need *n);
+
+/* lanes.c */
+/* Lanes of a form are computed by statements, not by an expression. */
+bool c_is_by_lane(const kern_value *x);
+void c_by_lane(printer *p, kern_val v);
+/* Are its lanes no neighbours in memory? */
+bool c_is_far(const kern_access *at, kern_type t);
+void c_load_far(printer *p, kern_val v);
+void c_store_far(printer *p, const kern_stmt *s, const char *x);
 
 /* dot.c: prints the helper that a need of these kinds asks for */
 void c_dot_text(str *out, c_math *m, const struct need *d);
