@@ -249,6 +249,18 @@ static bool is_near(const struct place_of *p)
 	       (p->stride == 1 || p->stride == 2);
 }
 
+/* Is every lane inside of the tensor where the path's conditions hold, which are the
+ * same for all lanes? */
+static bool is_sure(const lowering *lw, const struct place_of *p, int64_t numel)
+{
+	int64_t min, max;
+
+	if (p->buf != NULL || lw_path_mixed(lw))
+		return false;
+	ix_range(&lw->path_dom, p->at, &min, &max);
+	return min >= 0 && max < numel;
+}
+
 /*
  * Can all lanes be loaded, because they are inside of the tensor or buffer,
  * even if a condition selects only some of them? The other lanes are not used,
@@ -268,8 +280,10 @@ static bool is_whole(lowering *lw, const struct place_of *p, val *c)
 		numel = lw->s->tensor.at[lw->k->param[p->param]].numel;
 	else
 		return false;
-	*c = lw_inside(lw, lw_element(lw, p, 0), 0,
-		numel - p->stride * (lw_live(lw) - 1));
+	*c = is_sure(lw, p, numel)
+		     ? lw_bool(lw, true)
+		     : lw_inside(lw, lw_element(lw, p, 0), 0,
+			       numel - p->stride * (lw_live(lw) - 1));
 	return true;
 }
 
@@ -301,7 +315,7 @@ static void lane_by_lane(
 static val load_lanes(lowering *lw, const struct place_of *p, bool guarded)
 {
 	val n, all, whole = {0}, mask = {0};
-	bool near;
+	bool near, sure;
 
 	if (!guarded && is_near(p) && p->stride == 2 && !per_lane(lw, p))
 		return lw_widen(lw, load_whole(lw, p), p->dtype);
@@ -315,6 +329,8 @@ static val load_lanes(lowering *lw, const struct place_of *p, bool guarded)
 		lw_if(lw, all);
 	if (mask.id != 0) {
 		load_masked(lw, p, n, mask, whole);
+	} else if (near && lw_is_const(lw, whole, &sure) && sure) {
+		lw_set(lw, n, load_whole(lw, p));
 	} else if (near) {
 		/* at the ends of the tensor; said to be rare, so that no C compiler
 		 * computes its addresses in front of the loop */

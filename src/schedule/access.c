@@ -58,7 +58,7 @@ struct cost {
 	loop_kernel *k;
 	int32_t var;
 	double jumps;
-	bool unit;
+	bool unit, near, far; /* reads of neighbours, of every second one, of others */
 };
 
 static void add_cost(void *arg, const struct loop_access *a)
@@ -73,7 +73,11 @@ static void add_cost(void *arg, const struct loop_access *a)
 		s = INT64_MAX;
 	if (s == 1)
 		c->unit = true;
-	if (s == 0 || s == 1)
+	if (s == 0)
+		return;
+	c->near |= !a->write && s <= m->near_lanes;
+	c->far |= !a->write && s > m->near_lanes;
+	if (s == 1)
 		return;
 	/* lanes with stride 2 are two vectors and a shuffle, not single elements */
 	if (a->write)
@@ -88,11 +92,19 @@ static void add_cost(void *arg, const struct loop_access *a)
 
 double loop_jumps(loop_kernel *k, const loop_node *n, int32_t var, bool *unit)
 {
-	struct cost c = {k, var, 0, false};
+	struct cost c = {.k = k, .var = var};
 
 	loop_each_access(k, n, add_cost, &c);
 	*unit = c.unit;
 	return c.jumps;
+}
+
+bool loop_is_far(loop_kernel *k, const loop_node *n, int32_t var)
+{
+	struct cost c = {.k = k, .var = var};
+
+	loop_each_access(k, n, add_cost, &c);
+	return c.far && !c.near;
 }
 
 static void widest_visit(void *arg, const expr *e)

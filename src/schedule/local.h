@@ -44,6 +44,8 @@ void loop_each_access(
 /* The number of times that accesses below n, when var advances, go to an element
  * that is not a neighbour. *unit: some access goes to neighbours. */
 double loop_jumps(loop_kernel *k, const loop_node *n, int32_t var, bool *unit);
+/* Are there reads in n that differ by var, and none of neighbours? */
+bool loop_is_far(loop_kernel *k, const loop_node *n, int32_t var);
 struct loop_widest {
 	loop_kernel *k;
 	int32_t var, bytes;

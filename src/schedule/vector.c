@@ -163,6 +163,15 @@ static void unroll_small(loop_kernel *k, loop_node *n)
 		n->unroll = (int32_t)k->var[n->var].extent;
 }
 
+/* Writes out the sliding windows in n, whose vectors share elements where the lanes of
+ * n are neighbours. Lanes far apart are loaded one by one, with nothing to share. */
+static void unroll_windows(loop_kernel *k, loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (!loop_is_far(k, n->child[i], n->var))
+			unroll_small(k, n->child[i]);
+}
+
 /*
  * Is it a short sum, such as of a sliding window, with fewer jumps in lanes of var
  * than in those of the parallel loops between? Then one loop over var contains it.
@@ -204,9 +213,7 @@ static void finish_sunk(loop_kernel *k, loop_node *n)
 		say_lanes(k, n, DECIDE_LANES_SHORT, k->var[n->var].extent,
 			loop_lanes_for(k, n));
 	n->unroll = 1;
-	for (int32_t i = 0; i < n->n_child; i++)
-		if (loop_is_loop(n->child[i]))
-			unroll_small(k, n->child[i]);
+	unroll_windows(k, n);
 }
 
 /* Wraps neighbouring leaves and sliding windows in a loop over var; enters other
@@ -420,8 +427,7 @@ static void choose(loop_kernel *k, loop_node **at)
 			n->lanes = loop_lanes_for(k, n);
 			say_lanes(k, n, DECIDE_LANES_TAKEN, n->lanes, 0);
 			n->unroll = 1;
-			for (i = 0; i < n->n_child; i++)
-				unroll_small(k, n->child[i]);
+			unroll_windows(k, n);
 			return;
 		}
 		n->kind = LOOP_BLOCK;
