@@ -195,6 +195,12 @@ static const kern_form *form_of(
 					     : kern_form_term(r->k, 1, v);
 }
 
+const kern_form *kern_lane_form(
+	kern_range *r, kern_val v, const kern_form *lane)
+{
+	return form_of(r, v, lane, 0);
+}
+
 /* x CMP y, which holds or not: as x - y in an interval */
 static void compare(kern_range *r, const kern_value *x, const kern_form *lane,
 	bool holds, int nest)

@@ -11,7 +11,7 @@ static bool same_access(const kern_access *a, const kern_access *b)
 {
 	return a->array == b->array && a->at == b->at &&
 	       a->stride == b->stride && a->part == b->part &&
-	       a->mask == b->mask && a->whole == b->whole;
+	       a->mask == b->mask && a->whole == b->whole && a->by == b->by;
 }
 
 static bool same_value(const kern_value *a, const kern_value *b)

@@ -159,6 +159,9 @@ typedef struct kern_access {
 	/* a condition under which all lanes are inside the array, so that the
 	 * mask can be ignored */
 	kern_val whole;
+	/* i32 in lanes: lane l loads element at + by[l], of f32 that the kernel
+	 * does not write. 0: none */
+	kern_val by;
 } kern_access;
 
 typedef struct kern_value {

@@ -7,6 +7,7 @@
  *   lower_value.c   values: one, or one per lane; conversions between their kinds
  *   lower_expr.c    expressions, each computed once in its block
  *   lower_path.c    conditions of the sides of selects
+ *   lower_digit.c   an index in each lane, for all lanes at once
  *   lower_index.c   indices as values, and indices that are read from data
  *   lower_place.c   where elements lie: loads and stores
  *   lower_race.c    what other chunks may be writing
@@ -269,6 +270,11 @@ int32_t lw_mask_bytes(const lowering *lw); /* of masks kept in registers */
 
 /* lower_index.c */
 val lw_index(lowering *lw, const ix_form *f, tn_dtype dt);
+/* lower_digit.c */
+/* Can it be computed for all lanes at once, and need not be lane by lane? Then its
+ * value in each lane; f differs by lane. */
+bool lw_index_in_vectors(lowering *lw, const ix_form *f);
+val lw_index_lanes(lowering *lw, const ix_form *f, tn_dtype dt);
 tn_dtype lw_index_dtype(lowering *lw, const ix_form *f); /* of lanes */
 void lw_lane_digits(lowering *lw, const ix_form *f); /* made here, once */
 void lw_load_funs(lowering *lw, const ix_form *f);

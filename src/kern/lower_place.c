@@ -312,9 +312,54 @@ static void lane_by_lane(
 	lw_close(lw);
 }
 
+/* Does nothing write what it lies in? */
+static bool is_steady(const lowering *lw, const struct place_of *p)
+{
+	const kern_kernel *k = lw->b->k;
+
+	if (p->param < lw->k->n_outputs || k->shared)
+		return false;
+	for (int32_t i = 0; i < lw->k->n_outputs; i++)
+		if (k->array.at[i].in == p->param + 1)
+			return false;
+	return true;
+}
+
+/* Can one instruction load these lanes, wherever they are? Where each thread is a lane,
+ * any load does. */
+static bool is_gathered(lowering *lw, const struct place_of *p)
+{
+	return lw->k->machine->lanes == 0 && p->buf == NULL &&
+	       p->plus == NULL && p->dtype == TN_F32 && lw->each == 1 &&
+	       is_steady(lw, p) && lw_form_varies(lw, p->at) &&
+	       lw_index_in_vectors(lw, p->at) &&
+	       lw_index_dtype(lw, p->at) == TN_I32;
+}
+
+static void load_gathered(lowering *lw, const struct place_of *p, val n,
+	val by, bool guarded)
+{
+	kern_access x = kern_element(p->array, lw_num(lw, 0));
+
+	x.by = by.id;
+	x.part = lw_as_part(lw, lw_live(lw));
+	if (guarded && lw_path_mixed(lw))
+		x.mask = lw_path_mask(lw, 4).id;
+	lw_set(lw, n, lw_load_at(lw, &x, n));
+}
+
+static void one_by_one(lowering *lw, const struct place_of *p, val n, val by,
+	bool guarded)
+{
+	if (by.id != 0)
+		load_gathered(lw, p, n, by, guarded);
+	else
+		lane_by_lane(lw, p, n, guarded);
+}
+
 static val load_lanes(lowering *lw, const struct place_of *p, bool guarded)
 {
-	val n, all, whole = {0}, mask = {0};
+	val n, all, whole = {0}, mask = {0}, by = {0};
 	bool near, sure;
 
 	if (!guarded && is_near(p) && p->stride == 2 && !per_lane(lw, p))
@@ -323,26 +368,30 @@ static val load_lanes(lowering *lw, const struct place_of *p, bool guarded)
 	near = guarded && lw->k->machine->lanes == 0 && is_whole(lw, p, &whole);
 	if (near && p->stride == 1 && p->dtype == TN_F32)
 		mask = lw_path_mask(lw, 4);
+	sure = near && lw_is_const(lw, whole, &sure) && sure;
+	/* in front of the conditions, for later loads */
+	if (mask.id == 0 && !sure && is_gathered(lw, p))
+		by = lw_index_lanes(lw, p->at, TN_I32);
 	n = lw_register(lw, stored_type(lw, p, true), 0);
 	all = guarded ? lw_path_of_all(lw) : (val){0};
 	if (all.id != 0)
 		lw_if(lw, all);
 	if (mask.id != 0) {
 		load_masked(lw, p, n, mask, whole);
-	} else if (near && lw_is_const(lw, whole, &sure) && sure) {
+	} else if (sure) {
 		lw_set(lw, n, load_whole(lw, p));
 	} else if (near) {
 		/* at the ends of the tensor; said to be rare, so that no C compiler
 		 * computes its addresses in front of the loop */
 		kern_stmt *s = kern_if(lw->b, lw_not(lw, whole).id, true);
 
-		lane_by_lane(lw, p, n, guarded);
+		one_by_one(lw, p, n, by, guarded);
 		kern_else(lw->b, s);
 		lw_set(lw, n, load_whole(lw, p));
 		lw_close(lw);
 	} else {
-		lane_by_lane(lw, p, n, guarded);
-		if (guarded)
+		one_by_one(lw, p, n, by, guarded);
+		if (guarded && by.id == 0)
 			*vec_push(lw->a, &lw->loaded) = n.id;
 	}
 	if (all.id != 0)

@@ -265,6 +265,8 @@ kern_access kern_parse_access(struct kern_parser *p, bool all)
 	lex_need(p->l, "[");
 	at.at = kern_parse_form(p);
 	lex_need(p->l, "]");
+	if (all && lex_eat(p->l, "by"))
+		at.by = kern_parse_value(p);
 	if (all && lex_eat(p->l, "step"))
 		at.stride = lex_int(p->l, "the distance of two lanes");
 	if (all && lex_eat(p->l, "part"))

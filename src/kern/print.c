@@ -94,6 +94,10 @@ static void place(const struct print *p, const kern_access *at)
 static void access(const struct print *p, const kern_access *at)
 {
 	place(p, at);
+	if (at->by != 0) {
+		str_add(p->out, " by ");
+		value(p, at->by);
+	}
 	if (at->stride != 1)
 		str_printf(p->out, " step %" PRId64, at->stride);
 	if (at->part != 0)

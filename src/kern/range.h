@@ -100,6 +100,9 @@ bool kern_is_inside(kern_range *r, const kern_form *f, int64_t lo, int64_t hi);
 
 /* ---- assume.c ---- */
 
+/* An integer in lanes, in this lane, as a form; NULL: it is none. */
+const kern_form *kern_lane_form(
+	kern_range *r, kern_val v, const kern_form *lane);
 /* What holds where the condition c does (or does not), of a mask in lane `lane`;
  * NULL: c has one lane. Facts are taken back by setting r->fact.n. */
 void kern_assume(

@@ -36,6 +36,7 @@ static void count_access(struct sweep *w, const kern_access *at, int32_t by)
 	count_form(w, at->at, by);
 	count_value(w, at->mask, by);
 	count_value(w, at->whole, by);
+	count_value(w, at->by, by);
 }
 
 /* Counts the operands of the instruction. */

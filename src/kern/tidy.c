@@ -34,6 +34,7 @@ static void access(struct tidy *t, kern_access *at)
 	at->at = form(t, at->at);
 	at->mask = moved(t, at->mask);
 	at->whole = moved(t, at->whole);
+	at->by = moved(t, at->by);
 }
 
 /* Numbers its operands first. */

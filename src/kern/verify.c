@@ -85,6 +85,7 @@ static void need_access(struct kern_verifier *v, const kern_access *at)
 	need_form(v, at->at);
 	need(v, at->mask);
 	need(v, at->whole);
+	need(v, at->by);
 }
 
 static void need_operands(struct kern_verifier *v, const kern_value *x)

@@ -233,6 +233,52 @@ static kern_val looked_at(struct kern_verifier *v, int32_t lanes)
 	return kern_ins(v->k, &m);
 }
 
+static void need_by(struct kern_verifier *v, const kern_access *at,
+	int32_t lanes, bool write)
+{
+	const kern_array *r = &v->k->array.at[at->array];
+
+	if (write || r->dtype != TN_F32 ||
+		!kern_same_type(kern_at(v->k, at->by)->type,
+			kern_num(TN_I32, lanes)))
+		kern_refuse(v, "type",
+			"`by` is for loads of f32, and takes as many i32");
+	if (at->stride != 1 || at->whole != 0 ||
+		(at->mask != 0 && is_condition(v, at->mask)))
+		kern_refuse(v, "type",
+			"with `by` a load has no `step`, no `whole`, and a mask for each lane or none");
+	if (r->space != KERN_PARAM || r->elems > INT32_MAX)
+		kern_refuse(v, "type",
+			"`by` is for parameters of fewer than 2^31 elements");
+	for (int32_t i = 0; i < v->k->array.n; i++)
+		if (v->k->array.at[i].out &&
+			kern_arrays_overlap(v->k, i, at->array))
+			kern_refuse(v, "type",
+				"`by` is for what the kernel does not write");
+}
+
+/* Lanes that load elements anywhere, of an input that stays as it is: each is inside,
+ * where the mask has it. */
+static void by_lanes(struct kern_verifier *v, const kern_access *at, int32_t n)
+{
+	for (int32_t l = 0; l < n; l++) {
+		const kern_form *lane = kern_form_const(v->k, l), *f;
+		int32_t facts = v->range.fact.n;
+		kern_access one = *at;
+
+		if (at->mask != 0)
+			kern_assume(&v->range, at->mask, lane, true);
+		f = kern_lane_form(&v->range, at->by, lane);
+		if (f == NULL)
+			kern_refuse(v, "bounds",
+				"what lane %d adds to the address in %s is not a sum of known integers",
+				l, kern_access_text(v, at->array));
+		one.at = kern_form_add(v->k, at->at, f);
+		inside(v, &one, 0, 0);
+		v->range.fact.n = facts;
+	}
+}
+
 void kern_verify_access(struct kern_verifier *v, const kern_access *at,
 	int32_t lanes, bool write)
 {
@@ -259,6 +305,11 @@ void kern_verify_access(struct kern_verifier *v, const kern_access *at,
 	if (at->whole != 0 &&
 		!kern_same_type(kern_at(v->k, at->whole)->type, kern_bool()))
 		kern_refuse(v, "type", "`whole` must be a condition");
+	if (at->by != 0) {
+		need_by(v, at, lanes, write);
+		by_lanes(v, at, n);
+		return;
+	}
 	if (write)
 		may_write(v, at->array);
 	else

@@ -99,7 +99,7 @@ static void find_addressed(const kern_form *f, const kern_access *at, bool *othe
 	if (at == NULL || at->at == NULL)
 		return;
 	find_addressed(at->at, NULL, other);
-	other[at->mask] = other[at->whole] = true;
+	other[at->mask] = other[at->whole] = other[at->by] = true;
 }
 
 /* Values that statements look at: not what a register gets of which only a

@@ -310,6 +310,15 @@ int64_t loop_stage_bytes(loop_kernel *k, const loop_node *block)
 	return sum;
 }
 
+/* The innermost block around n by which elements at `at` are told apart: copies made
+ * in n are of that block alone. */
+static const loop_node *block_of_copies(const loop_node *n, const ix_form *at)
+{
+	while (n->kind != LOOP_BLOCK || (loop_form_vars(at) & BIT(n->var)) == 0)
+		n = n->up;
+	return n;
+}
+
 /* The statements of the block are already inside loops over its variable. */
 void loop_stage_columns(loop_kernel *k, loop_node *block)
 {
@@ -337,7 +346,9 @@ void loop_stage_columns(loop_kernel *k, loop_node *block)
 			continue;
 		}
 		if (is_read_late(k, (struct reads){k, c.at[i].tensor, c.at[i].at,
-					    c.at[i].leaf, block, false})) {
+					    c.at[i].leaf,
+					    block_of_copies(up, c.at[i].at),
+					    false})) {
 			decline(k, DECIDE_KEEP_LATE, c.at[i].tensor, 0, 0);
 			continue;
 		}

@@ -125,6 +125,7 @@ static void load(struct kern_running *r, const kern_value *x, ir_number *out)
 	int32_t n = at->part > 0 ? at->part : x->type.lanes;
 	const ir_number *mask = NULL;
 	bool whole = at->whole != 0 && integer(r, at->whole) != 0;
+	const ir_number *by = at->by == 0 ? NULL : &r->cell[r->first[at->by]];
 
 	if (at->mask != 0 && kern_at(r->k, at->mask)->type.lanes > 1)
 		mask = &r->cell[r->first[at->mask]];
@@ -135,7 +136,8 @@ static void load(struct kern_running *r, const kern_value *x, ir_number *out)
 			out[l] = (ir_number){0};
 		else if (mask == NULL || mask[l].i != 0)
 			out[l] = kern_run_get(r, at->array,
-				first + at->stride * l, x->type.lanes == 1);
+				first + (by != NULL ? by[l].i : at->stride * l),
+				x->type.lanes == 1);
 		else
 			out[l] = kern_run_nothing(x->type.dt);
 	}

@@ -10,7 +10,37 @@ struct kern_edit {
 	const char *from, *to, *rule; /* the edit, and what refuses it */
 };
 
+/* lanes that load every third element, each at an address of its own */
+static const char by_lanes[] =
+	"kernel 0 columns {\n"
+	"  param p0: f32[64] out\n"
+	"  param p1: f32[192] in\n"
+	"  phase of 1 chunks {\n"
+	"    for %i0 = 0 .. 64 step 8 {\n"
+	"      %1: i32 = index 3*%i0\n"
+	"      %2: i32x8 = splat %1\n"
+	"      %3: i32x8 = lanes [0, 3, 6, 9, 12, 15, 18, 21]\n"
+	"      %4: i32x8 = add %2, %3\n"
+	"      %5: i32x8 = splat i32(180)\n"
+	"      %6: m4x8 = lt %4, %5\n"
+	"      %7: f32x8 = load p1[0] by %4\n"
+	"      %8: f32x8 = load p1[12] by %4 mask %6\n"
+	"      store p0[%i0] = f32x8 add %7, %8\n"
+	"    }\n"
+	"  }\n"
+	"}\n";
+
 static const struct kern_edit lane_cases[] = {
+	{"a lane of its own address too far", by_lanes, "18, 21]", "18, 24]",
+		"bounds"},
+	{"a mask that leaves such a lane too many", by_lanes, "i32(180)",
+		"i32(181)", "bounds"},
+	{"addresses of lanes, and a distance of two lanes", by_lanes,
+		"p1[0] by %4", "p1[0] by %4 step 2", "type"},
+	{"addresses of lanes that are no integers", by_lanes,
+		"p1[12] by %4", "p1[12] by %7", "type"},
+	{"addresses of lanes in what the kernel writes", by_lanes,
+		"load p1[0] by", "load p0[0] by", "type"},
 	{"a quotient of a lane that a mask bounds, and no remainder",
 		"kernel 0 taken {\n"
 		"  param p0: f32[36864] out\n"

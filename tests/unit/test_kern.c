@@ -52,14 +52,14 @@ static void numbers(arena *a, void *arg)
 	assert_ptr_not_equal(kern_div(&b, kern_form_of(k, i), 3), f);
 	kern_close(&b);
 	/* loads are not numbered, pure values on request */
-	x = kern_load(k, kern_num(TN_F32, 1), &(kern_access){p, c, 1, 0, 0, 0});
+	x = kern_load(k, kern_num(TN_F32, 1), &(kern_access){p, c, 1, 0, 0, 0, 0});
 	assert_int_equal(kern_let(&b, x), x);
 	b.number = true;
 	i = kern_let(&b, kern_call(k, scalar("exp"), kern_num(TN_F32, 1), &x));
 	assert_int_equal(kern_let(&b, kern_call(k, scalar("exp"),
 					     kern_num(TN_F32, 1), &x)),
 		i);
-	x = kern_load(k, kern_num(TN_F32, 1), &(kern_access){p, c, 1, 0, 0, 0});
+	x = kern_load(k, kern_num(TN_F32, 1), &(kern_access){p, c, 1, 0, 0, 0, 0});
 	assert_int_equal(kern_let(&b, x), x);
 	assert_int_equal(kern_const_f(k, TN_F32, 0.5),
 		kern_const_f(k, TN_F32, 0.5));

@@ -513,6 +513,14 @@ static const char *load(printer *p, const kern_value *v)
 
 	if (at->mask != 0)
 		mask = kern_at(p->k, at->mask)->type;
+	if (at->by != 0)
+		return arena_printf(p->a, "%s(&%s, %s, %s, %d)",
+			c_use(p, "gather", v->type.dt, n), e,
+			c_name(p, at->by),
+			at->mask != 0 ? c_name(p, at->mask)
+				      : arena_printf(p->a, "%s(-1)",
+						c_use(p, "splat", TN_I32, n)),
+			at->part > 0 ? at->part : n);
 	if (mask.lanes > 1)
 		return arena_printf(p->a, "%s(&%s, %s, %d, %s)",
 			c_use(p, "load_mask", v->type.dt, n), e,

@@ -39,7 +39,10 @@ kern_access spread_access(
 {
 	kern_access one = *at;
 
-	if (lanes > 1)
+	if (at->by != 0)
+		one.at = kern_form_add(
+			s->narrow, at->at, kern_form_of(s->narrow, at->by));
+	else if (lanes > 1)
 		one.at = of_lane(s, at->at, at->stride, lanes);
 	return one;
 }
@@ -277,7 +280,7 @@ static void find_idle(arena *a, spread *s)
 		use_form(used, v->form[0]);
 		use_form(used, v->form[1]);
 		use_form(used, v->at.at);
-		used[v->at.mask] = true;
+		used[v->at.mask] = used[v->at.by] = true;
 		s->idle[v->at.whole] = true;
 	}
 	for (int32_t i = 0; i < k->value.n; i++)
