@@ -270,6 +270,9 @@ int32_t lw_mask_bytes(const lowering *lw); /* of masks kept in registers */
 
 /* lower_index.c */
 val lw_index(lowering *lw, const ix_form *f, tn_dtype dt);
+void lw_load_funs(lowering *lw, const ix_form *f);
+void lw_hoist_funs(lowering *lw, const loop_node *n); /* before it is opened */
+
 /* lower_digit.c */
 /* Can it be computed for all lanes at once, and need not be lane by lane? Then its
  * value in each lane; f differs by lane. */
@@ -277,8 +280,6 @@ bool lw_index_in_vectors(lowering *lw, const ix_form *f);
 val lw_index_lanes(lowering *lw, const ix_form *f, tn_dtype dt);
 tn_dtype lw_index_dtype(lowering *lw, const ix_form *f); /* of lanes */
 void lw_lane_digits(lowering *lw, const ix_form *f); /* made here, once */
-void lw_load_funs(lowering *lw, const ix_form *f);
-void lw_hoist_funs(lowering *lw, const loop_node *n); /* before it is opened */
 
 /* lower_owner.c */
 /* Does the update of the leaf, a scatter, change an element of the blocks around?

@@ -259,22 +259,28 @@ bool loop_is_below(const loop_node *n, const loop_node *top)
 	return n == top;
 }
 
-static void on_read(void *arg, const struct loop_access *a)
+/* A leaf that reads the tensor, as a number or as an index of something else. */
+static void check_reader(struct reads *r, const loop_node *leaf)
 {
-	struct reads *r = arg;
-	const loop_node *n = a->leaf->up;
+	const loop_node *n = leaf->up;
 
-	if (a->write || a->tensor != r->tensor)
+	if (!loop_leaf_reads(r->k, leaf, r->tensor))
 		return;
 	while (!loop_is_below(r->leaf, n))
 		n = n->up;
 	/* in a loop with the stage: the same element, not a later one, and not as an
 	 * index of something else */
-	if (!loop_is_below(a->leaf, r->block) || a->leaf->order < r->leaf->order ||
-		(n != r->block && (a->at != r->at ||
-					  !loop_leaf_reads_at(r->k, a->leaf,
-						  r->tensor, r->at))))
-		r->late = true;
+	r->late |= !loop_is_below(leaf, r->block) || leaf->order < r->leaf->order ||
+		   (n != r->block &&
+			   !loop_leaf_reads_at(r->k, leaf, r->tensor, r->at));
+}
+
+static void check_readers(struct reads *r, const loop_node *n)
+{
+	if (!loop_is_loop(n))
+		check_reader(r, n);
+	for (int32_t i = 0; i < n->n_child; i++)
+		check_readers(r, n->child[i]);
 }
 
 /*
@@ -285,7 +291,7 @@ static bool is_read_late(loop_kernel *k, struct reads r)
 {
 	for (int32_t p = 0; p < k->n_phases; p++)
 		for (int32_t i = 0; i < k->phase[p].n_roots; i++)
-			loop_each_access(k, k->phase[p].root[i], on_read, &r);
+			check_readers(&r, k->phase[p].root[i]);
 	return r.late;
 }
 

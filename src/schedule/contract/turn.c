@@ -11,9 +11,9 @@
  *   o[c, z:49] += w[c, k] * x[k, z]:  tiles of 14 channels x 32 pixels of 64  ->
  *   t[z, c] += x[k, z] * w'[k, c]:    tiles of 7 pixels x 32 channels, o[c, z] = t
  *
- * So are those of few rows by a large factor whose columns are far apart, weights
- * with their outputs first: the few rows are turned, and not that factor, which
- * each chunk reads from one end to the other.
+ * Rows and columns are exchanged, too, for few rows by a large factor whose columns
+ * are far apart, weights with their outputs first: the few rows are turned, and not
+ * that factor, which each chunk reads from one end to the other.
  *
  *   o[m:8, n] += x[m, k] * w[n, k]  ->  t[n, m] += w[n, k] * x'[k, m]
  */
