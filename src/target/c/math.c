@@ -2,7 +2,7 @@
  * math.c: prints instances of the helper templates, each once, after those that it
  * needs.
  *
- * Consumes math_base.def, math_int.def and math_fn.def; produces text such as
+ * Consumes math_base.def, math_memory.def, math_int.def and math_fn.def; produces text such as
  *
  *     typedef float f32x16 __attribute__((vector_size(64)));
  *     INLINE f32x16 neg_f32x16(f32x16 x) { ... }
@@ -111,6 +111,7 @@ template;
 #define MATH(name, kinds, vector, scalar) {name, kinds, vector, scalar},
 static const template table[] = {
 #include "target/c/math_base.def"
+#include "target/c/math_memory.def"
 #include "target/c/math_int.def"
 #include "target/c/math_fn.def"
 };

@@ -338,6 +338,14 @@ static bool is_choice(const ir_scalar *f)
 	return f->n_args == 3 && f->sig[0] == 'B';
 }
 
+/* The condition c, by which a value of so many lanes is chosen. */
+static const char *decided(printer *p, kern_val c, int32_t lanes)
+{
+	const char *x = c_name(p, c);
+
+	return lanes > 1 ? applied(p, c_use(p, "decided", TN_I32, 1), 1, &x) : x;
+}
+
 static const char *call(printer *p, const kern_value *v)
 {
 	const ir_scalar *f = ir_scalar_at(v->fn);
@@ -350,8 +358,8 @@ static const char *call(printer *p, const kern_value *v)
 		conditions &= kern_at(p->k, v->arg[i])->type.dt == TN_BOOL;
 	}
 	if (is_choice(f) && kern_at(p->k, v->arg[0])->type.lanes == 1)
-		return arena_printf(
-			p->a, "%s ? %s : %s", arg[0], arg[1], arg[2]);
+		return arena_printf(p->a, "%s ? %s : %s",
+			decided(p, v->arg[0], v->type.lanes), arg[1], arg[2]);
 	if (is_choice(f) && conditions) /* masks */
 		return arena_printf(p->a, "(%s & %s) | (~%s & %s)", arg[0],
 			arg[1], arg[0], arg[2]);
@@ -537,7 +545,7 @@ static const char *load(printer *p, const kern_value *v)
 	return n == 1 ? arena_printf(p->a, "%s ? %s : 0", c_name(p, at->mask),
 				e)
 		      : arena_printf(p->a, "%s ? %s : (%s){ 0 }",
-				c_name(p, at->mask), e, c_type(p, v->type));
+				decided(p, at->mask, n), e, c_type(p, v->type));
 }
 
 static const char *index_of(printer *p, const kern_value *v)
