@@ -279,6 +279,14 @@ void contract_pack_x(contract *c, contract_product *p, loop_node *body)
 	contract_put(c, body, copy);
 }
 
+/* What the phase of this copy copies, and does no more; -1: it widens what it reads. */
+static int32_t copied(const contract *c, int32_t eqn)
+{
+	const expr *body = c->k->eqn[eqn].body[0];
+
+	return body->kind == EX_READ ? body->tensor : -1;
+}
+
 /*
  * Copies a whole factor, in a separate phase; `last` is the variable that is
  * contiguous in the copy.
@@ -311,7 +319,7 @@ void contract_pack_whole(contract *c, const contract_product *p, const expr **f,
 	}
 	loop_decide(k, DECIDE_COPY_WHOLE, p->eqn, contract_tensor_of(of), 0, 0);
 	*vec_push(k->a, &c->before) = top;
-	*vec_push(k->a, &c->before_of) = is_read ? of->tensor : -1;
+	*vec_push(k->a, &c->before_of) = copied(c, eqn);
 }
 
 /*
@@ -337,5 +345,5 @@ void contract_pack_panels(contract *c, contract_product *p)
 	top->parallel = true;
 	loop_decide(k, DECIDE_COPY_WHOLE, p->eqn, of->tensor, 0, 0);
 	*vec_push(k->a, &c->before) = top;
-	*vec_push(k->a, &c->before_of) = of->tensor;
+	*vec_push(k->a, &c->before_of) = copied(c, eqn);
 }
