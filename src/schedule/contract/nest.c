@@ -336,10 +336,19 @@ bool contract_may_be_whole(
 	return n <= k->machine->product.max_whole;
 }
 
+/* Do the terms of a row, so many bytes apart, share few sets of the second cache, so
+ * that what x has of it does not hold those of a block? */
+static bool crowds_sets(const machine *m, int64_t terms, int64_t step)
+{
+	return step % m->product.line == 0 &&
+	       terms > lines_held(m, MACHINE_L2, step) / 4 *
+			       m->product.panel_quarters;
+}
+
 /*
  * Do the terms of a tile lie so far apart that their lines are gone from the first
- * cache before the next tile reads their other elements? Most of what comes there
- * is then read in vain, for each panel of columns.
+ * cache before the next tile reads their other elements, and most of what comes there
+ * is read in vain, for each panel of columns? Or are they gone from the second one?
  */
 static bool wastes_lines(
 	const contract *c, const contract_product *p, int64_t size)
@@ -356,9 +365,10 @@ static bool wastes_lines(
 		(s < 0 ? -s : s) * size < line || p->sum_block <= 0)
 		return false;
 	lines = contract_ceil(p->tile * (i < 0 ? -i : i) * size, line);
-	return lines * line >= m->product.thin * p->tile * rest * size &&
-	       lines * line > m->memory[MACHINE_L1].bytes / terms &&
-	       columns > 2 * p->lanes * p->vectors;
+	return columns > 2 * p->lanes * p->vectors &&
+	       (crowds_sets(m, terms, (s < 0 ? -s : s) * size) ||
+		       (lines * line >= m->product.thin * p->tile * rest * size &&
+			       lines * line > m->memory[MACHINE_L1].bytes / terms));
 }
 
 /*
