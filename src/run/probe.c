@@ -27,7 +27,7 @@
 #include <sys/utsname.h>
 #endif
 
-#define FORMAT "3" /* version of stored objects; those of others are not found */
+#define FORMAT "4" /* version of stored objects; those of others are not found */
 
 static const char *const base_flags[] = {"-std=gnu11", "-O2", "-fPIC",
 	"-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv",
@@ -209,25 +209,40 @@ static bool has(const char *macros, const char *name)
 	return false;
 }
 
+/* Adds flags, if the compiler takes them. */
+static void try_flags(ask *q, const char *const *flag, int32_t n)
+{
+	compiler *c = q->c;
+
+	for (int32_t i = 0; i < n; i++)
+		c->flag[c->n_flags + i] = arena_strdup(q->a, flag[i]);
+	if (run_once(q, c->flag, c->n_flags + n))
+		c->n_flags += n;
+	else
+		(void)run_once(q, c->flag, c->n_flags);
+}
+
 /*
  * For AMD's processors gcc 12 takes a load of a vector to be as fast as a register:
  * a tile of four rows loads each vector of columns four times, and takes 1.6 times as
  * long. What it does for processors in general keeps the vector. With the 32 registers
  * of AVX-512 this was not measured, and stays.
+ *
+ * With the masks of AVX-512 it makes a shift of a vector chosen by the sign of an
+ * integer, which it then does not compile (`decided` in target/c/math_base.def).
  */
-static void choose_tuning(ask *q)
+static void choose_for_gcc(ask *q)
 {
-	compiler *c = q->c;
+	static const char *const tuned[] = {"-mtune=generic"};
+	static const char *const chosen[] = {
+		"-fno-if-conversion", "-DNO_IF_CONVERSION"};
 
-	if (strstr(q->macros, "#define __tune_znver") == NULL ||
-		strstr(q->macros, "#define __clang__ ") != NULL ||
-		has(q->macros, "__AVX512F__"))
+	if (strstr(q->macros, "#define __clang__ ") != NULL)
 		return;
-	c->flag[c->n_flags] = arena_strdup(q->a, "-mtune=generic");
-	if (run_once(q, c->flag, c->n_flags + 1))
-		c->n_flags++;
-	else
-		(void)run_once(q, c->flag, c->n_flags);
+	if (has(q->macros, "__AVX512F__"))
+		try_flags(q, chosen, 2);
+	else if (strstr(q->macros, "#define __tune_znver") != NULL)
+		try_flags(q, tuned, 1);
 }
 
 static void read_target(run_target *t, const char *macros)
@@ -351,7 +366,7 @@ static void ask_compiler(compiler *c, arena *a, store *s, const char *target)
 	int32_t i;
 
 	choose_flags(&q, target);
-	choose_tuning(&q);
+	choose_for_gcc(&q);
 	read_target(&c->target, q.macros);
 	add_question(&h, c, target);
 	for (i = 0; i < c->n_flags; i++)
