@@ -520,8 +520,9 @@ void kern_join_accesses(kern_kernel *k);
  * the kernel are in order. */
 void kern_deal_to_lanes(kern_kernel *k, int32_t lanes);
 
-/* unroll.c: unrolls short loops that number lanes, of fewer statements. */
-void kern_unroll(kern_kernel *k, int32_t fewer);
+/* unroll.c: unrolls short loops that number lanes, of fewer statements, unless many
+ * stand side by side. */
+void kern_unroll(kern_kernel *k, int32_t fewer, int32_t many);
 bool kern_may_unroll(const kern_stmt *s); /* a loop: is it short, of constant length? */
 
 /*

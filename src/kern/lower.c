@@ -219,7 +219,8 @@ kern_kernel *kern_lower(arena *a, loop_kernel *k)
 	kern_tidy(out);
 	if (k->machine->lanes > 0)
 		kern_deal_to_lanes(out, k->machine->lanes);
-	kern_unroll(out, k->machine->schedule.unrolled_ops);
+	kern_unroll(out, k->machine->schedule.unrolled_ops,
+		k->machine->schedule.unrolled_loops);
 	choose_indices(out, k);
 	return out;
 }

@@ -455,9 +455,11 @@ static void store_vector(lowering *lw, const struct place_of *p, val v)
 
 static void store_lanes(lowering *lw, const struct place_of *p, val v)
 {
-	kern_val l = lw_for_lanes(
-		lw, per_lane(lw, p) ? lw->lanes : lw_live(lw));
+	kern_val l;
 
+	if (lw->k->machine->lanes == 0) /* a lane of a register may be one in memory */
+		v = lw_op1(lw, KERN_COPY, v, v);
+	l = lw_for_lanes(lw, per_lane(lw, p) ? lw->lanes : lw_live(lw));
 	lw_store_to(lw, p->array, lw_element(lw, p, l),
 		lw_lane_of(lw, v, lw_form_of(lw, l)), 0);
 	lw_close(lw);

@@ -8,7 +8,8 @@
  *
  * Each iteration then takes and sets a lane that is known, and the vector stays in
  * a register; by a number that is not known, it would go through memory. A longer
- * body stays a loop: its text would be too long.
+ * body stays a loop: its text would be too long. So do many loops side by side, which
+ * move the sums of a tile from and to memory: memory takes little of its time.
  */
 #include "kern/local.h"
 
@@ -48,8 +49,11 @@ bool kern_may_unroll(const kern_stmt *s)
 	       (uint64_t)hi - (uint64_t)lo <= KERN_MAX_LANES;
 }
 
-static void each_loop(kern_kernel *k, const kern_block *b, int32_t fewer)
+static void each_loop(
+	kern_kernel *k, const kern_block *b, int32_t fewer, int32_t many)
 {
+	int32_t found = 0;
+
 	for (int32_t i = 0; i < b->list.n; i++) {
 		kern_stmt *s = b->list.at[i];
 		int64_t n = 0;
@@ -57,13 +61,16 @@ static void each_loop(kern_kernel *k, const kern_block *b, int32_t fewer)
 		if (s->kind == KERN_FOR && kern_may_unroll(s))
 			s->unroll = numbers_lanes(k, &s->body, s->v, &n) &&
 				    n < fewer;
-		each_loop(k, &s->body, fewer);
-		each_loop(k, &s->other, fewer);
+		found += s->unroll;
+		each_loop(k, &s->body, fewer, many);
+		each_loop(k, &s->other, fewer, many);
 	}
+	for (int32_t i = 0; i < b->list.n && found >= many; i++)
+		b->list.at[i]->unroll = false;
 }
 
-void kern_unroll(kern_kernel *k, int32_t fewer)
+void kern_unroll(kern_kernel *k, int32_t fewer, int32_t many)
 {
 	for (int32_t i = 0; i < k->n_phases; i++)
-		each_loop(k, &k->phase[i].body, fewer);
+		each_loop(k, &k->phase[i].body, fewer, many);
 }

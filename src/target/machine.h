@@ -88,6 +88,7 @@ typedef struct machine_schedule {
 	int64_t short_loop;   /* a loop of so many iterations is unrolled */
 	int32_t unrolled_ops; /* a short loop that numbers lanes, of fewer statements,
 			       * is unrolled; 1: none is */
+	int32_t unrolled_loops; /* .. unless so many stand side by side */
 	int64_t short_sum;    /* terms: a shorter sum overlaps with the next */
 	int32_t far_vectors;  /* of a row that is read from far, at least */
 	int32_t row_blocks;   /* blocks of columns, at least */
