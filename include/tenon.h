@@ -510,12 +510,12 @@ TN_API tn_tensor *tn_keep(tn_tensor *x);
 TN_API void tn_drop(tn_tensor *x);
 
 /**
- * What is written from here to tn_step_leave belongs together: when a value
- * that one of these writes depends on cannot be computed, all of them that have
- * not run are undone, and the tensors are what they were before the step.
- * Without it only writes that depend on the value are undone. May be nested:
- * the outermost one counts. tn_optimizer_step is one by itself, and so is each
- * call of a compiled function (docs/tensors.md, "After an error").
+ * What is written from here to tn_step_leave belongs together: when a value that one
+ * of these writes depends on cannot be computed, or a call in between fails and is not
+ * cleared, all that have not run are undone: tensors are what they were before. Without
+ * it only writes that depend on the value are undone. May be nested: the outermost one
+ * counts. tn_optimizer_step is one by itself, and so is each call of a compiled
+ * function (docs/tensors.md, "After an error").
  */
 TN_API tn_status tn_step_enter(tn_context *c);
 /** [step.scope] when none is open. */

@@ -200,6 +200,18 @@ static PyObject *grad(PyObject *module, PyObject *args)
 	return o;
 }
 
+/* Leaves a step in which something has failed: nothing of it is left. */
+static tn_status leave_failed(tn_context *c)
+{
+	tn_status s;
+
+	(void)tn_fail(c, TN_EINVAL, "step.scope", "an exception left the step");
+	s = tn_step_leave(c);
+	if (s >= 0)
+		tn_context_clear(c);
+	return s;
+}
+
 /* _in(context, what): enters or leaves a part of a program */
 static PyObject *part(PyObject *module, PyObject *args)
 {
@@ -217,6 +229,8 @@ static PyObject *part(PyObject *module, PyObject *args)
 		s = tn_no_grad_leave(c->c);
 	else if (strcmp(what, "step") == 0)
 		s = tn_step_enter(c->c);
+	else if (strcmp(what, "step fails") == 0)
+		s = leave_failed(c->c);
 	else
 		s = tn_step_leave(c->c);
 	if (s < 0)

@@ -202,8 +202,9 @@ class _Part:
         self._open.append(c)
         return self
 
-    def __exit__(self, *error):
-        _in(self._open.pop(), self._name + " end")
+    def __exit__(self, kind, *error):
+        fails = kind is not None and self._name == "step"
+        _in(self._open.pop(), self._name + (" fails" if fails else " end"))
 
     def __call__(self, f):
         @functools.wraps(f)
@@ -220,7 +221,7 @@ def no_grad():
 
 def step():
     """`with step():` writes inside belong together: if one of them fails when it is
-    computed, all are undone."""
+    computed, or an exception leaves the block, all are undone."""
     return _Part("step")
 
 

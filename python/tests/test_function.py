@@ -187,6 +187,24 @@ def test_failed_step_is_undone():
     assert w.tolist() == [1, 2]
 
 
+def test_step_that_an_exception_leaves():
+    w, n = tenon.parameter([1.0, 2.0]), tenon.tensor(0.0)
+    with pytest.raises(ZeroDivisionError):
+        with tenon.step():
+            n += 1
+            with tenon.step():
+                w += n
+            w *= 1 // 0
+    assert w.tolist() == [1, 2] and n.item() == 0
+    with tenon.step():
+        n += 1
+        try:
+            w += tenon.tensor([1.0, 2.0, 3.0])
+        except tenon.Error:
+            w += 1
+    assert w.tolist() == [2, 3] and n.item() == 1
+
+
 def test_regions():
     x = tenon.tensor([1.0, 2.0]).requires_grad_()
     for sign, want in ((1, [3, 6]), (-1, [1, 1])):

@@ -77,6 +77,8 @@ void tn_context_clear(tn_context *c)
 	}
 	c->first = (tn_diag){0};
 	c->failed = false;
+	if (c->t != NULL)
+		tensor_step_goes_on(c->t);
 }
 
 /* ---- the context of a call that names none ---- */
@@ -154,6 +156,8 @@ tn_status api_sticky(tn_context *c, const char *file, int32_t line,
 	tn_status s = api_call(c, fn, arg);
 	tn_diag *d;
 
+	if (s < 0 && c != NULL && c->t != NULL)
+		tensor_step_fails(c->t);
 	if (s >= 0 || c == NULL || c->first.status != TN_OK)
 		return s;
 	d = &c->first;

@@ -426,6 +426,7 @@ struct tensors {
 	int64_t walking; /* id of the current call of a walk, or 0 */
 	int32_t steps;	 /* depth of tensor_step */
 	int64_t step, n_steps;
+	bool step_fails; /* a call in the step has failed */
 	VEC(t_made_of) made_of; /* of the last program */
 	tensor_stats stats;
 };

@@ -16,7 +16,8 @@
  * they are all calls of the evaluation that were recorded since the last one that
  * did not fail; if there are none, all calls of it.
  *
- * All writes of a step (tn_step_enter) that have not run are undone together. A
+ * All writes of a step (tn_step_enter) that have not run are undone together, and also
+ * if a call fails while the step is being recorded, so that some of them are missing. A
  * storage whose first value depends on a failed call cannot be restored: reading it
  * fails each time, until all of it is written.
  */
@@ -208,14 +209,19 @@ static t_value *good_version(tensors *t, const t_storage *s)
 	return v;
 }
 
-/* The gradient collected before; NULL if it is unknown. */
+/* What was collected before this was added; NULL if it is unknown. */
+static t_value *gradient_before(const t_value *g)
+{
+	return g->adds_to > 0 ? t_maker(g)->arg[g->adds_to - 1].v : NULL;
+}
+
 static t_value *good_gradient(tensors *t, const t_slot *slot)
 {
 	t_value *g = slot->grad;
 
 	while (g != NULL && t_maker(g) != NULL &&
 		(is_made_of_it(t, g) || is_of_bad_step(t, t_maker(g))))
-		g = g->adds_to > 0 ? t_maker(g)->arg[g->adds_to - 1].v : NULL;
+		g = gradient_before(g);
 	return g;
 }
 
@@ -238,29 +244,26 @@ static void judge(void *arg)
 	} while (t->bad_step.n > n);
 }
 
+static void set_back(tensors *t, t_value **at, t_value *v)
+{
+	t_value *was = *at;
+
+	if (v == was)
+		return;
+	if (v != NULL)
+		t_value_keep(v);
+	*at = v;
+	t_value_drop(t, was);
+}
+
 /* Sets a storage back. All versions are judged, so nothing is allocated. */
 static void undo_storage(tensors *t, t_storage *s)
 {
 	t_value *v = good_version(t, s);
 
 	s->is_lost = v == NULL;
-	if (v == NULL || v == s->cur)
-		return;
-	t_value_keep(v);
-	t_value_drop(t, s->cur);
-	s->cur = v;
-}
-
-static void undo_gradient(tensors *t, t_slot *slot)
-{
-	t_value *g = good_gradient(t, slot);
-
-	if (g == slot->grad)
-		return;
-	if (g != NULL)
-		t_value_keep(g);
-	t_value_drop(t, slot->grad);
-	slot->grad = g;
+	if (v != NULL)
+		set_back(t, &s->cur, v);
 }
 
 void t_undo(tensors *t, t_value *const *v, int32_t n)
@@ -275,13 +278,52 @@ void t_undo(tensors *t, t_value *const *v, int32_t n)
 		for (t_storage *s = t->live; s != NULL; s = s->older) {
 			undo_storage(t, s);
 			if (s->slot != NULL)
-				undo_gradient(t, s->slot);
+				set_back(t, &s->slot->grad,
+					good_gradient(t, s->slot));
 		}
 	t->is_undoing = false;
 	while (t->made.n > 0)
 		t_buffer_drop(t, vec_pop(&t->made));
 	t->region = NULL;
 	t->ran = NULL;
+}
+
+/* ---- a step that was not recorded whole ---- */
+
+static bool is_of_step(const tensors *t, const t_value *v)
+{
+	const t_call *c = t_maker(v);
+
+	return c != NULL && c->step == t->step;
+}
+
+/* Its writes are the newest ones, and nothing is allocated to find them. */
+static void undo_recorded(tensors *t)
+{
+	for (t_storage *s = t->live; s != NULL; s = s->older) {
+		t_value *v = s->cur, *g = s->slot != NULL ? s->slot->grad : NULL;
+
+		while (v != NULL && is_of_step(t, v) &&
+			t_changes_any(t_maker(v)))
+			v = t_version_before(v);
+		if (v != NULL)
+			set_back(t, &s->cur, v);
+		if (g == NULL)
+			continue;
+		while (g != NULL && is_of_step(t, g))
+			g = gradient_before(g);
+		set_back(t, &s->slot->grad, g);
+	}
+}
+
+void tensor_step_fails(tensors *t)
+{
+	t->step_fails = t->step != 0;
+}
+
+void tensor_step_goes_on(tensors *t)
+{
+	t->step_fails = false;
 }
 
 void tensor_step(tensors *t, int32_t step)
@@ -293,6 +335,10 @@ void tensor_step(tensors *t, int32_t step)
 	if (t->steps == 0)
 		t->step = ++t->n_steps;
 	t->steps += step;
-	if (t->steps == 0)
-		t->step = 0;
+	if (t->steps > 0)
+		return;
+	if (t->step_fails && t->capture == NULL)
+		undo_recorded(t);
+	t->step_fails = false;
+	t->step = 0;
 }

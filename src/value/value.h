@@ -137,6 +137,10 @@ bool tensor_set(tensors *t, tensor *x, const void *data, size_t n_bytes);
 
 /* 1: begins, -1: ends a step: if one of its writes fails, all are undone. */
 void tensor_step(tensors *t, int32_t step);
+/* A call has failed: if it is in a step, the step is undone when it ends, unless the
+ * host says that it goes on. */
+void tensor_step_fails(tensors *t);
+void tensor_step_goes_on(tensors *t);
 /* A new key for random numbers; in a compiled function, a new one for each call. */
 tensor *tensor_random_key(tensors *t);
 

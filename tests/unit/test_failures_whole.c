@@ -1,6 +1,6 @@
 /*
- * A step that fails is undone whole, or stays whole: without memory, without a
- * compiler, and whoever is looked at first.
+ * A step that fails is undone whole, or stays whole: without memory, also while it is
+ * recorded, without a compiler, and whoever is looked at first.
  */
 #include "failing.h"
 
@@ -156,6 +156,111 @@ static void memory(void **state)
 		}
 }
 
+/* ---- a step that is not recorded whole ---- */
+
+enum { MANY = 120 };
+
+typedef struct many {
+	tn_context *c;
+	tn_optimizer *o;
+	tn_tensor *p[MANY];
+} many;
+
+static many many_new(tn_context *c)
+{
+	many m = {.c = c};
+
+	assert_int_equal(tn_optimizer_new(&m.o, c, "adamw", NULL), TN_OK);
+	for (int i = 0; i < MANY; i++) {
+		m.p[i] = tn_parameter(c, "p", TN_F32, 1, (int64_t[]){WIDTH},
+			start + i % WORDS);
+		assert_int_equal(tn_optimizer_add(m.o, m.p[i]), TN_OK);
+	}
+	return m;
+}
+
+/* The sum of squares goes down. */
+static void many_step(const many *m)
+{
+	tn_tensor *loss = f32(m->c, 0);
+
+	tn_scope_enter(m->c);
+	for (int i = 0; i < MANY; i++)
+		loss = tn_add(loss, sum(tn_mul(m->p[i], m->p[i])));
+	tn_backward(loss, NULL);
+	tn_optimizer_step(m->o);
+	tn_scope_leave(m->c);
+}
+
+static void many_take(const many *m, double *at)
+{
+	assert_int_equal(tn_eval(m->p, MANY), TN_OK);
+	for (int i = 0; i < MANY; i++)
+		at[i] = tn_item(sum(m->p[i]));
+	at[MANY] = (double)tn_optimizer_steps(m->o);
+	assert_int_equal(tn_context_status(m->c), TN_OK);
+}
+
+/* Allocation number n of the second step fails, and perhaps all behind it: nothing
+ * of the step is left, and it can be taken again. False: there are fewer. */
+static bool half_recorded(long n, bool once, const double *first, const double *second)
+{
+	tn_options o = TN_OPTIONS_INIT;
+	double now[MANY + 1];
+	bool failed;
+	many m;
+
+	o.interp = true;
+	o.memory.resize = resize;
+	fail_until = 0;
+	assert_int_equal(tn_context_new(&m.c, &o), TN_OK);
+	m = many_new(m.c);
+	many_step(&m);
+	many_take(&m, now);
+	assert_memory_equal(now, first, sizeof now);
+	assert_int_equal(tn_step_enter(m.c), TN_OK);
+	n_calls = 0;
+	fail_at = n;
+	fail_until = once ? n + 1 : LONG_MAX;
+	many_step(&m);
+	fail_until = 0;
+	failed = tn_context_status(m.c) < 0;
+	assert_int_equal(tn_step_leave(m.c), TN_OK);
+	if (failed) {
+		assert_int_equal(tn_context_status(m.c), TN_ENOMEM);
+		tn_context_clear(m.c);
+		many_take(&m, now);
+		assert_memory_equal(now, first, sizeof now);
+		many_step(&m);
+	}
+	many_take(&m, now);
+	assert_memory_equal(now, second, sizeof now);
+	tn_optimizer_free(m.o);
+	tn_context_free(m.c);
+	return failed;
+}
+
+static void recording(void **state)
+{
+	double first[MANY + 1], second[MANY + 1];
+	many m = many_new(context(true));
+
+	(void)state;
+	many_step(&m);
+	many_take(&m, first);
+	many_step(&m);
+	many_take(&m, second);
+	tn_optimizer_free(m.o);
+	tn_context_free(m.c);
+	for (int once = 0; once < 2; once++) {
+		long n = 1;
+
+		while (half_recorded(n, once, first, second))
+			n++;
+		assert_true(n > 8);
+	}
+}
+
 /* Bytes that are not given back. */
 static size_t n_live;
 
@@ -217,6 +322,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counters),
 		cmocka_unit_test(memory),
+		cmocka_unit_test(recording),
 		cmocka_unit_test(no_compiler),
 	};
 
