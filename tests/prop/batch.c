@@ -229,6 +229,7 @@ static int32_t add_flags(batch *b, int32_t unit, char **argv)
 	/* gcc 12 reports a remainder loop on a way that cannot be gone, behind a
 	 * loop that ended at or past its end (--contract --seed 2 --first 640).
 	 * That accesses are inside is checked by the interpreter of kern. */
+	argv[n++] = arena_strdup(b->a, "-Wno-unknown-warning-option"); /* clang */
 	argv[n++] = arena_strdup(b->a, "-Wno-aggressive-loop-optimizations");
 	if (b->o->asan) {
 		argv[n++] = arena_strdup(
