@@ -46,9 +46,10 @@ compile_options api_compile_options(tn_context *c)
 const machine *api_machine(const run_target *t)
 {
 	return machine_of_c(t->vector_bytes, t->n_vector_registers,
-		t->dot_int && t->dot_bf16 ? MACHINE_ALL_DOTS
-		: t->dot_int		  ? MACHINE_INT_DOTS
-					  : MACHINE_NO_DOTS);
+		t->dot_int && t->dot_bf16 && t->tiles ? MACHINE_TILE_DOTS
+		: t->dot_int && t->dot_bf16	      ? MACHINE_ALL_DOTS
+		: t->dot_int			      ? MACHINE_INT_DOTS
+						      : MACHINE_NO_DOTS);
 }
 
 /* Runs the passes up to a level; schedules need to know the C compiler. */

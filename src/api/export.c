@@ -350,6 +350,25 @@ static export_weights weights_of(const api_export *k)
 						: EXPORT_INCBIN;
 }
 
+static const machine *machine_of_context(const api_export *k)
+{
+	return k->c->machine != NULL
+		       ? k->c->machine
+		       : api_machine(run_jit_target(api_jit(k->c)));
+}
+
+/* The machine of the context without its tile registers: a program must ask the
+ * system for them before it uses them, and exported code asks for nothing. NULL: it
+ * has none. */
+static const machine *without_tiles(const api_export *k)
+{
+	const machine *m = machine_of_context(k);
+
+	return m->tiles.rows == 0 ? NULL
+				  : machine_of_c(m->vector_bytes,
+					    m->vector_registers, MACHINE_ALL_DOTS);
+}
+
 /* A machine of the export's own: one element at a time; small: each loop as it is, in
  * one round of code; indices of 32 bits. NULL: that of the context. */
 static const machine *machine_for(const api_export *k, const machine *m)
@@ -359,11 +378,11 @@ static const machine *machine_for(const api_export *k, const machine *m)
 	if (k->o.dialect == TN_EXPORT_C99 || k->o.small)
 		m = machine_find("c/scalar");
 	if (k->o.int_size != 32 && !k->o.small)
-		return m;
+		return m == NULL ? without_tiles(k) : m;
 	if (m == NULL)
-		m = k->c->machine != NULL
-			? k->c->machine
-			: api_machine(run_jit_target(api_jit(k->c)));
+		m = without_tiles(k);
+	if (m == NULL)
+		m = machine_of_context(k);
 	own = arena_copy(k->a, m, sizeof *own);
 	own->unscheduled = k->o.small;
 	own->narrow_indices = k->o.int_size == 32;

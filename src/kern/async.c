@@ -149,7 +149,7 @@ static void statement(struct walk *w, const kern_stmt *s)
 		meet(w);
 	else if (s->kind == KERN_STORE || s->kind == KERN_TURN || s->n_acc > 0)
 		access(w, s, s->at.array);
-	if (s->kind == KERN_TURN || s->kind == KERN_MMA)
+	if (s->kind == KERN_TURN || kern_multiplies(s))
 		access(w, s, s->from.array);
 	if (s->kind == KERN_FOR)
 		loop(w, s);

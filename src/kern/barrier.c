@@ -61,10 +61,9 @@ static void add_own(struct walk *w, uses *u, const kern_stmt *s)
 	if (s->kind == KERN_STORE || s->kind == KERN_TURN ||
 		s->kind == KERN_GIVE || s->kind == KERN_ASYNC)
 		add(w, u, s->at.array, true);
-	if (s->kind == KERN_MMA || s->kind == KERN_TAKE)
+	if (kern_multiplies(s) || s->kind == KERN_TAKE)
 		add(w, u, s->at.array, false);
-	if (s->kind == KERN_TURN || s->kind == KERN_MMA ||
-		s->kind == KERN_ASYNC)
+	if (s->kind == KERN_TURN || kern_multiplies(s) || s->kind == KERN_ASYNC)
 		add(w, u, s->from.array, false);
 }
 

@@ -59,6 +59,10 @@ enum {
 	KERN_MMA_EACH = 4, /* registers for each eight columns */
 	KERN_MMA_LANES = 32, /* of these registers, and of a warp that has them */
 	KERN_MMA_BYTES = 16, /* of a row that are loaded at a time */
+	KERN_TILE_ROWS = 16, /* of a tile register, and groups that an instruction takes */
+	KERN_TILE_BYTES = 64, /* of a row of it */
+	KERN_TILE_LANES = 16, /* the sums of such a row */
+	KERN_TILE_ACROSS = 2, /* registers of sums of a `tiles`, and below each other */
 	KERN_WIDE_BYTES = 16, /* that a lane accesses at once, at most */
 	KERN_ASYNC_BYTES = 16, /* that a lane copies at once */
 	KERN_MAX_GROUPS = 7,   /* of copies that a `wait` leaves under way */
@@ -131,7 +135,8 @@ const kern_op_row *kern_op_at(kern_op op);
  * either order. 0: there is no such instruction.
  */
 int32_t kern_dot_terms(tn_dtype x, tn_dtype y);
-
+/* .. that tile registers take: 2 of bf16, 4 of u8 or i8, whichever each factor has. */
+int32_t kern_tile_terms(tn_dtype x, tn_dtype y);
 
 typedef int32_t kern_val; /* 0: none */
 
@@ -198,6 +203,7 @@ typedef enum kern_kind {
 	KERN_BARRIER,  /* all warps of the block come here before one goes on */
 	KERN_TURN,     /* transposes a square: element at + i*n + j = element from + j*m + i; see below */
 	KERN_MMA,      /* acc += at times from: see below */
+	KERN_TILES,    /* acc += at times from, in tile registers: see below */
 	KERN_TAKE,     /* acc = at */
 	KERN_GIVE,     /* at = acc */
 	KERN_ASYNC,    /* begins to copy rows: at = from: see below */
@@ -235,6 +241,14 @@ typedef struct kern_block {
  * part, only so many rows, columns (`width`) and terms are in memory: others of MMA
  * are zeros, other sums of TAKE and GIVE stay as they are.
  *
+ * TILES: acc holds the sums of `rows` rows, of each so many vectors of 16 lanes side by
+ * side: at most two, and 32 rows. `at` has `terms` terms in each row, n apart; `from` has
+ * groups of neighbouring terms, m apart, in each one group for each column; behind the
+ * last term is what is not used. Integers wrap. bf16: of the groups 16 at a time, the
+ * first terms are added to a sum of f32, in their order, and the second ones to another;
+ * then both are added, and that to the sum in acc. Each multiplication with its addition,
+ * and each other addition, is rounded once, and subnormal numbers are 0.
+ *
  * ASYNC: `rows` rows of `width` elements, whose beginnings are n apart in `at`, an
  * array that the warps of a block share, and m apart in `from`, a param. A warp
  * copies them at some time until its wait. COMMIT and WAIT are of all warps: what
@@ -259,11 +273,13 @@ struct kern_stmt {
 	int64_t n, m;		/* TURN: distances of rows; the square has type.lanes rows */
 	bool at_turned, from_turned; /* MMA: n, m are distances of columns */
 	kern_type type;		/* TURN; MMA: of the factors */
-	int32_t rows, width;	/* ASYNC; width: TURN; MMA, TAKE, GIVE: of a part; 0: all */
-	int32_t terms;		/* MMA: of a part; 0: all */
+	int32_t rows, width;	/* ASYNC; width: TURN; MMA, TAKE, GIVE: of a part; 0: all;
+				 * rows: TILES */
+	int32_t terms;		/* MMA: of a part; 0: all; TILES */
 	int32_t groups;		/* WAIT */
-	const kern_val *acc;	/* MMA, TAKE, GIVE: registers f32x32, or i32x32 */
-	int32_t n_acc;		/* a multiple of 4 */
+	const kern_val *acc;	/* MMA, TAKE, GIVE: registers f32x32, or i32x32; TILES: f32x16,
+				 * or i32x16 */
+	int32_t n_acc;		/* a multiple of 4; TILES: of rows */
 	int32_t array;		/* ARRAY */
 	const char *text;	/* NOTE: letters, digits, '_', '.' and ", " */
 	int32_t line, column;	/* in the text that it was read from, or 0 */
@@ -273,6 +289,18 @@ struct kern_stmt {
 static inline int32_t kern_turn_unit(const kern_stmt *s)
 {
 	return s->width > 0 ? s->width : 1;
+}
+
+/* Does it multiply `at` and `from`, and add to registers? */
+static inline bool kern_multiplies(const kern_stmt *s)
+{
+	return s->kind == KERN_MMA || s->kind == KERN_TILES;
+}
+
+/* The columns of TILES: lanes of the registers of a row. */
+static inline int32_t kern_tile_columns(const kern_stmt *s)
+{
+	return s->n_acc / s->rows * KERN_TILE_LANES;
 }
 
 /* What of a matrix is in memory: MMA, TAKE, GIVE. */
@@ -356,6 +384,8 @@ typedef struct kern_kernel {
 	/* no form exceeds 32 bits, nor does a sum of some of its terms: printers
 	 * compute indices in i32. Set by kern_narrow, or by the text */
 	bool narrow;
+	/* for a machine whose lanes are threads: it has no tile registers */
+	bool spread;
 	map *forms, *consts; /* interned */
 	/* while the kernel is verified: what is beyond 64 bits is a number that
 	 * has no bounds, not an error */
@@ -487,7 +517,7 @@ void kern_note(kern_builder *b, const char *text);
 void kern_turn(kern_builder *b, const kern_access *to, int64_t n,
 	const kern_access *from, int64_t m, kern_type square, int32_t unit);
 
-/* acc += at times from, acc = at, at = acc: see kern_stmt. */
+/* acc += at times from, by one of two kinds, acc = at, at = acc: see kern_stmt. */
 void kern_matrix(kern_builder *b, kern_kind kind, const kern_stmt *like);
 
 /* at = from, rows of elements, and what waits for them: see kern_stmt. */

@@ -211,6 +211,7 @@ static void check_block(struct by_lane *b, const kern_block *block)
 		case KERN_BARRIER:
 		case KERN_TURN:
 		case KERN_MMA:
+		case KERN_TILES:
 		case KERN_TAKE:
 		case KERN_GIVE:
 		case KERN_ASYNC:

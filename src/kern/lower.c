@@ -210,6 +210,7 @@ kern_kernel *kern_lower(arena *a, loop_kernel *k)
 	for (int32_t i = 0; i < k->n_phases; i++)
 		phase(&lw, &k->phase[i]);
 	count(out, k);
+	out->spread = k->machine->lanes > 1;
 	loop_name(&name, k);
 	out->name = name.at;
 	kern_sweep(out);

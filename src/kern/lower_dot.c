@@ -11,6 +11,10 @@
  *     set %a0 = dot (repeat %x), %y0, %a0; ..
  *   }
  *
+ * In tile registers, all terms of the innermost sum are one statement:
+ *
+ *   tiles %a0, .. of p1[..] rows 1024, b0[..] rows 64, 32 by 512
+ *
  * Where factors are more than what is multiplied, (x + a) (y + b), sums of y and of
  * x are added up beside, and a * sum y + b * sum x + n a b is added in the end.
  */
@@ -21,6 +25,8 @@ struct dots {
 	tn_dtype dt[2]; /* of x, y */
 	val *columns; /* sums of y, one for each vector; NULL: x is not less */
 	val *rows; /* of x, one for each row, in all lanes; NULL: y is not less */
+	/* adds so many terms, at the current values of all sums */
+	void (*add)(const struct dots *d, int32_t terms);
 };
 
 static val factor_type(const struct dots *d, int32_t i, int32_t lanes)
@@ -52,6 +58,22 @@ static val ones(const struct dots *d, int32_t i, int32_t lanes)
 		lw_const(lw, d->dt[i], 1, 1));
 }
 
+/* Vector v of a group of y, whose sums of columns are added up, too. */
+static val group_of_columns(const struct dots *d, int32_t v)
+{
+	lowering *lw = d->t->lw;
+	int32_t lanes = d->t->n->dot * lw->lanes;
+	kern_access at;
+	val y;
+
+	lw_move_to(d->t, 0, v);
+	at = element(d, 1);
+	y = lw_load_at(lw, &at, factor_type(d, 1, lanes));
+	if (d->columns != NULL)
+		add(d, d->columns[v], ones(d, 0, lanes), y);
+	return y;
+}
+
 /* A group of each factor, or the first terms of it. */
 static void group(const struct dots *d, int32_t terms)
 {
@@ -60,15 +82,8 @@ static void group(const struct dots *d, int32_t terms)
 	int32_t lanes = t->n->dot * lw->lanes;
 	val *y = arena_array(lw->a, val, t->vectors), x;
 
-	for (int32_t v = 0; v < t->vectors; v++) {
-		kern_access at;
-
-		lw_move_to(t, 0, v);
-		at = element(d, 1);
-		y[v] = lw_load_at(lw, &at, factor_type(d, 1, lanes));
-		if (d->columns != NULL)
-			add(d, d->columns[v], ones(d, 0, lanes), y[v]);
-	}
+	for (int32_t v = 0; v < t->vectors; v++)
+		y[v] = group_of_columns(d, v);
 	for (int32_t r = 0; r < t->rows; r++) {
 		kern_access at;
 
@@ -81,6 +96,47 @@ static void group(const struct dots *d, int32_t terms)
 			add(d, lw_acc(t, r, v), x, y[v]);
 	}
 	lw_move_to(t, 0, 0);
+}
+
+/* The sums of columns alone. */
+static void group_sums(const struct dots *d, int32_t terms)
+{
+	(void)terms;
+	for (int32_t v = 0; v < d->t->vectors; v++)
+		(void)group_of_columns(d, v);
+	lw_move_to(d->t, 0, 0);
+}
+
+/* How far the element of a factor moves when var grows by so many. */
+static int64_t step_of(const struct dots *d, int32_t i, int32_t var, int32_t by)
+{
+	lowering *lw = d->t->lw;
+	const kern_form *at = element(d, i).at;
+	int64_t step;
+
+	lw->plus[var] = by;
+	if (!kern_form_apart(at, element(d, i).at, &step))
+		lw_bug(lw, "elements of a tile have no distance:",
+			lw->s->tensor.at[d->t->n->factor[i]->tensor].name);
+	lw->plus[var] = 0;
+	return step;
+}
+
+/* All terms of the innermost sum, in tile registers. */
+static void in_registers(const struct dots *d, int32_t terms)
+{
+	struct tile *t = d->t;
+	int32_t n = t->rows * t->vectors;
+	kern_val *acc = arena_array(t->lw->a, kern_val, n);
+	kern_stmt s = {.acc = acc, .n_acc = n, .rows = t->rows, .terms = terms};
+
+	for (int32_t i = 0; i < n; i++)
+		acc[i] = t->acc[i].id;
+	s.at = element(d, 0);
+	s.n = step_of(d, 0, t->n->row_var, 1);
+	s.from = element(d, 1);
+	s.m = step_of(d, 1, t->n->sum[0], t->n->dot);
+	kern_matrix(t->lw->b, KERN_TILES, &s);
 }
 
 /* Walks the other sums. */
@@ -98,7 +154,7 @@ static void groups(void *arg, int32_t terms)
 		lw->var[v] = lw_form_of(lw,
 			lw_for(lw, lw->span[v].lo, lw->span[v].hi));
 	}
-	group(d, terms);
+	d->add(d, terms);
 	lw_close_loops(lw, n->n_sums - 1);
 	lw_release(lw, m);
 	lw_close(lw);
@@ -212,6 +268,17 @@ static void correct(const struct dots *d)
 		}
 }
 
+/* As many terms as blocks of the innermost sum have. */
+static int32_t longest(const struct tile *t)
+{
+	const struct span *s = &t->lw->span[t->n->sum[0]];
+	int64_t len;
+
+	if (!kern_form_is_const(lw_sub(t->lw, s->hi, s->lo), &len))
+		len = s->len >= 0 ? s->len : s->most;
+	return (int32_t)len;
+}
+
 void lw_dots(struct tile *t)
 {
 	const loop_node *n = t->n;
@@ -222,7 +289,14 @@ void lw_dots(struct tile *t)
 	d.rows = sums_beside(&d, t->rows, n->offset[1]);
 	if (d.rows != NULL)
 		sum_rows(&d);
-	lw_pieces(t->lw, n->sum[0], n->dot, groups, &d);
+	if (!n->tiled || d.columns != NULL) {
+		d.add = n->tiled ? group_sums : group;
+		lw_pieces(t->lw, n->sum[0], n->dot, groups, &d);
+	}
+	if (n->tiled) {
+		d.add = in_registers;
+		lw_pieces(t->lw, n->sum[0], longest(t), groups, &d);
+	}
 	correct(&d);
 }
 

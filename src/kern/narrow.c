@@ -174,6 +174,9 @@ static void statement(struct walk *w, const kern_stmt *s)
 	} else if (s->kind == KERN_ASYNC) {
 		rows(w, &s->at, s->n, s->rows, s->width);
 		rows(w, &s->from, s->m, s->rows, s->width);
+	} else if (s->kind == KERN_TILES) {
+		rows(w, &s->at, s->n, s->rows, s->terms);
+		rows(w, &s->from, s->m, s->terms, KERN_TILE_ACROSS * KERN_TILE_BYTES);
 	} else if (s->n_acc > 0) {
 		int32_t width = KERN_MMA_EACH * s->n_acc;
 

@@ -145,5 +145,8 @@ void kern_order_value(struct kern_order *o, kern_val x);
 struct kern_span kern_order_cell(
 	const struct kern_order *o, kern_val x, int32_t lane);
 uint64_t kern_order_lanes(int32_t n); /* bits 0 .. n - 1 */
+/* Rows that are read: all of their elements must have been written. */
+void kern_order_read_rows(struct kern_order *o, const kern_stmt *s,
+	const kern_access *at, int64_t step, int64_t rows, int64_t width);
 
 #endif

@@ -530,3 +530,26 @@ void kern_order_take(struct kern_order *o, kern_val x)
 	if (!o->named[x])
 		kern_order_value(o, x);
 }
+
+void kern_order_read_rows(struct kern_order *o, const kern_stmt *s,
+	const kern_access *at, int64_t step, int64_t rows, int64_t width)
+{
+	struct kern_span from = kern_order_form(o, at->at);
+	struct kern_early *e = arena_make(o->a, struct kern_early);
+	bool bad = o->tracked[at->array];
+
+	*e = (struct kern_early){s, at->array,
+		kern_span_plus(from, 0,
+			(rows - 1) * step + width - 1)};
+	if (bad && kern_span_is_one(from)) {
+		bad = false;
+		for (int64_t i = 0; i < rows; i++)
+			bad |= !kern_order_is_set(o, at->array,
+				kern_span_plus(from, i * step,
+					i * step + width - 1));
+	} else if (bad) {
+		bad = !kern_order_is_set(o, at->array, e->at);
+	}
+	if (bad)
+		o->fault = e;
+}

@@ -292,6 +292,26 @@ static void parse_mma(struct kern_parser *p, const lex_token *t)
 	parse_part(p, s);
 }
 
+/* %r1, .. of p1[F] rows N, b0[G] rows M, ROWS by TERMS */
+static void parse_tiles(struct kern_parser *p, const lex_token *t)
+{
+	kern_stmt *s = add(p, KERN_TILES, t);
+
+	parse_acc(p, s);
+	lex_need(p->l, "of");
+	s->at = kern_parse_access(p, false);
+	s->n = parse_rows(p);
+	lex_need(p->l, ",");
+	s->from = kern_parse_access(p, false);
+	s->m = parse_rows(p);
+	lex_need(p->l, ",");
+	s->rows = (int32_t)kern_parse_int(p, 1,
+		KERN_TILE_ACROSS * KERN_TILE_ROWS, "the rows of tile registers");
+	lex_need(p->l, "by");
+	s->terms = (int32_t)kern_parse_int(
+		p, 1, INT32_MAX / KERN_TILE_BYTES, "the terms of a row");
+}
+
 static void parse_take(struct kern_parser *p, const lex_token *t)
 {
 	kern_stmt *s = add(p, KERN_TAKE, t);
@@ -389,7 +409,7 @@ void kern_parse_body(struct kern_parser *p)
 		{"array", parse_array}, {"zero", parse_array},
 		{"prefetch", parse_prefetch}, {"fence", parse_fence},
 		{"barrier", parse_barrier}, {"together", parse_together},
-		{"turn", parse_turn}, {"mma", parse_mma}, {"take", parse_take},
+		{"turn", parse_turn}, {"mma", parse_mma}, {"tiles", parse_tiles}, {"take", parse_take},
 		{"give", parse_give}, {"async", parse_async},
 		{"commit", parse_commit}, {"wait", parse_wait},
 		{"note", parse_note}};

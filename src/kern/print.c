@@ -331,10 +331,12 @@ static void matrix(struct print *p, const kern_stmt *s)
 	}
 	if (s->kind == KERN_MMA)
 		str_printf(p->out, "mma %s ", kern_type_text(p->k->a, s->type));
+	else if (s->kind == KERN_TILES)
+		str_add(p->out, "tiles ");
 	else
 		str_add(p->out, "take ");
 	acc(p, s);
-	if (s->kind == KERN_MMA) {
+	if (kern_multiplies(s)) {
 		str_add(p->out, " of ");
 		factor(p, &s->at, s->n, s->at_turned);
 		str_add(p->out, ", ");
@@ -343,7 +345,10 @@ static void matrix(struct print *p, const kern_stmt *s)
 		str_add(p->out, " = ");
 		rows(p, &s->at, s->n);
 	}
-	part(p, s);
+	if (s->kind == KERN_TILES)
+		str_printf(p->out, ", %d by %d", s->rows, s->terms);
+	else
+		part(p, s);
 }
 
 static void async(struct print *p, const kern_stmt *s)
@@ -361,6 +366,19 @@ static void async(struct print *p, const kern_stmt *s)
 	str_printf(p->out, ", %d by %d", s->rows, s->width);
 }
 
+static void declaration(struct print *p, const kern_stmt *s)
+{
+	str_add(p->out, "var ");
+	typed(p, s->v);
+	str_add(p->out, " = ");
+	if (s->x == 0)
+		str_add(p->out, "zero");
+	else
+		right(p, s->x, false);
+	if (s->by_warp)
+		str_add(p->out, " by warp");
+}
+
 static void statement(struct print *p, const kern_stmt *s)
 {
 	switch (s->kind) {
@@ -370,15 +388,7 @@ static void statement(struct print *p, const kern_stmt *s)
 		instruction(p, kern_at(p->k, s->v));
 		break;
 	case KERN_VAR:
-		str_add(p->out, "var ");
-		typed(p, s->v);
-		str_add(p->out, " = ");
-		if (s->x == 0)
-			str_add(p->out, "zero");
-		else
-			right(p, s->x, false);
-		if (s->by_warp)
-			str_add(p->out, " by warp");
+		declaration(p, s);
 		break;
 	case KERN_SET:
 	case KERN_SET_LANE:
@@ -418,6 +428,7 @@ static void statement(struct print *p, const kern_stmt *s)
 		turn(p, s);
 		break;
 	case KERN_MMA:
+	case KERN_TILES:
 	case KERN_TAKE:
 	case KERN_GIVE:
 		matrix(p, s);

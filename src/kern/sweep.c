@@ -74,9 +74,9 @@ static void count_stmt(struct sweep *w, const kern_stmt *s, int32_t by)
 		count_value(w, s->acc[i], by);
 	if (s->n_acc > 0)
 		count_access(w, &s->at, by);
-	if (s->kind == KERN_MMA || s->kind == KERN_TAKE)
+	if (kern_multiplies(s) || s->kind == KERN_TAKE)
 		w->reads[s->at.array] += by;
-	if (s->kind == KERN_TURN || s->kind == KERN_MMA ||
+	if (s->kind == KERN_TURN || kern_multiplies(s) ||
 		s->kind == KERN_ASYNC) {
 		count_access(w, &s->from, by);
 		w->reads[s->from.array] += by;
@@ -129,6 +129,7 @@ static bool is_dead(const struct sweep *w, const kern_stmt *s)
 	case KERN_BARRIER:
 	case KERN_TURN:
 	case KERN_MMA:
+	case KERN_TILES:
 	case KERN_TAKE:
 	case KERN_GIVE:
 	case KERN_ASYNC:

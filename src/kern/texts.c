@@ -62,6 +62,7 @@ kern_kernel *kern_text_apply(
 	k->bytes = like->bytes;
 	k->flops = like->flops;
 	k->serial = like->serial;
+	k->spread = like->spread;
 	kern_verify(k);
 	return k;
 }

@@ -25,6 +25,18 @@ int32_t kern_dot_terms(tn_dtype x, tn_dtype y)
 	return (x == TN_U8 && y == TN_I8) || (x == TN_I8 && y == TN_U8) ? 4 : 0;
 }
 
+static bool is_byte(tn_dtype t)
+{
+	return t == TN_U8 || t == TN_I8;
+}
+
+int32_t kern_tile_terms(tn_dtype x, tn_dtype y)
+{
+	return is_byte(x) && is_byte(y)		     ? 4
+	       : x == TN_BF16 && y == TN_BF16 ? 2
+					      : 0;
+}
+
 const kern_space_row *kern_space_at(kern_space s)
 {
 	static const kern_space_row spaces[] = {

@@ -122,6 +122,7 @@ void kern_verify_narrow(struct kern_verifier *v);
 
 /* verify_mma.c: its operands are defined */
 void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s);
+void kern_verify_tiles(struct kern_verifier *v, const kern_stmt *s);
 
 /* async.c: operands of a copy, which are defined; that all accesses wait for it */
 void kern_verify_async(struct kern_verifier *v, const kern_stmt *s);

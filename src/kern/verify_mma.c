@@ -98,3 +98,28 @@ void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s)
 	verify_factor(v, &s->from, s->m, s->from_turned, kern_part_terms(s),
 		kern_part_columns(s));
 }
+
+void kern_verify_tiles(struct kern_verifier *v, const kern_stmt *s)
+{
+	tn_dtype x = v->k->array.at[s->at.array].dtype;
+	tn_dtype y = v->k->array.at[s->from.array].dtype;
+	int32_t each = kern_tile_terms(x, y);
+
+	if (v->k->spread)
+		kern_refuse(v, "warp", "the warps of this machine have no tile registers");
+	if (each == 0)
+		kern_refuse(v, "type",
+			"factors of %s and %s; tile registers take bf16 and bf16, or i8 and u8",
+			dtype_name(x), dtype_name(y));
+	if (s->n_acc % s->rows != 0 || s->n_acc / s->rows > KERN_TILE_ACROSS)
+		kern_refuse(v, "lanes",
+			"%d registers for %d rows; each row has one or %d", s->n_acc,
+			s->rows, KERN_TILE_ACROSS);
+	for (int32_t i = 0; i < s->n_acc; i++)
+		for (int32_t j = 0; j < i; j++)
+			if (s->acc[i] == s->acc[j])
+				kern_refuse(v, "set", "a register has two sums of these tiles");
+	kern_verify_rows(v, &s->at, s->n, s->rows, s->terms, false);
+	kern_verify_rows(v, &s->from, s->m, (s->terms - 1) / each + 1,
+		kern_tile_columns(s) * each, false);
+}

@@ -420,28 +420,18 @@ static void turn(struct kern_order *o, const kern_stmt *s)
 	}
 }
 
-/* Rows that are read: all of their elements must have been written. */
-static void read_rows(struct kern_order *o, const kern_stmt *s,
-	const kern_access *at, int64_t step, int64_t rows, int64_t width)
+/* Integers of its sums may then be any. */
+static void tiles(struct kern_order *o, const kern_stmt *s)
 {
-	struct kern_span from = kern_order_form(o, at->at);
-	struct kern_early *e = arena_make(o->a, struct kern_early);
-	bool bad = o->tracked[at->array];
+	int32_t each = kern_tile_terms(o->k->array.at[s->at.array].dtype,
+		o->k->array.at[s->from.array].dtype);
 
-	*e = (struct kern_early){s, at->array,
-		kern_span_plus(from, 0,
-			(rows - 1) * step + width - 1)};
-	if (bad && kern_span_is_one(from)) {
-		bad = false;
-		for (int64_t i = 0; i < rows; i++)
-			bad |= !kern_order_is_set(o, at->array,
-				kern_span_plus(from, i * step,
-					i * step + width - 1));
-	} else if (bad) {
-		bad = !kern_order_is_set(o, at->array, e->at);
-	}
-	if (bad)
-		o->fault = e;
+	kern_order_read_rows(o, s, &s->at, s->n, s->rows, s->terms);
+	kern_order_read_rows(o, s, &s->from, s->m, (s->terms - 1) / each + 1,
+		(int64_t)kern_tile_columns(s) * each);
+	for (int32_t i = 0; i < s->n_acc; i++)
+		for (int32_t l = 0; l < o->n_cells[s->acc[i]]; l++)
+			o->cell[o->first[s->acc[i]] + l] = KERN_ALL;
 }
 
 static void matrix(struct kern_order *o, const kern_stmt *s)
@@ -452,14 +442,14 @@ static void matrix(struct kern_order *o, const kern_stmt *s)
 	if (s->kind == KERN_MMA) {
 		int64_t terms = kern_part_terms(s);
 
-		read_rows(o, s, &s->at, s->n, s->at_turned ? terms : rows,
+		kern_order_read_rows(o, s, &s->at, s->n, s->at_turned ? terms : rows,
 			s->at_turned ? rows : terms);
-		read_rows(o, s, &s->from, s->m, s->from_turned ? width : terms,
+		kern_order_read_rows(o, s, &s->from, s->m, s->from_turned ? width : terms,
 			s->from_turned ? terms : width);
 		return;
 	}
 	if (s->kind == KERN_TAKE) {
-		read_rows(o, s, &s->at, s->n, rows, width);
+		kern_order_read_rows(o, s, &s->at, s->n, rows, width);
 		return;
 	}
 	to = kern_order_form(o, s->at.at);
@@ -524,6 +514,9 @@ static void statement(struct kern_order *o, const kern_stmt *s)
 	case KERN_TAKE:
 	case KERN_GIVE:
 		matrix(o, s);
+		break;
+	case KERN_TILES:
+		tiles(o, s);
 		break;
 	case KERN_ASYNC:
 		copied(o, s);
@@ -595,9 +588,9 @@ static void find(struct kern_order *o, const kern_block *b, bool *is_read,
 			read_of(o, is_read, s->v);
 		if (s->x != 0)
 			read_of(o, is_read, s->x);
-		if (s->kind == KERN_TURN || s->kind == KERN_MMA)
+		if (s->kind == KERN_TURN || kern_multiplies(s))
 			is_read[s->from.array] = true;
-		if (s->kind == KERN_TAKE || s->kind == KERN_MMA)
+		if (s->kind == KERN_TAKE || kern_multiplies(s))
 			is_read[s->at.array] = true;
 		if (s->kind == KERN_ARRAY)
 			o->depth[s->array] = depth + 1;

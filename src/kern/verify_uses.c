@@ -54,10 +54,10 @@ static void count_uses(const kern_kernel *k, const kern_stmt *s, int32_t array,
 	u->n_writes += (s->kind == KERN_STORE || s->kind == KERN_TURN ||
 			       s->kind == KERN_GIVE || s->kind == KERN_ASYNC) &&
 		       s->at.array == array;
-	u->n_reads += (s->kind == KERN_TURN || s->kind == KERN_MMA ||
+	u->n_reads += (s->kind == KERN_TURN || kern_multiplies(s) ||
 			      s->kind == KERN_ASYNC) &&
 		      s->from.array == array;
-	u->n_reads += (s->kind == KERN_TAKE || s->kind == KERN_MMA) &&
+	u->n_reads += (s->kind == KERN_TAKE || kern_multiplies(s)) &&
 		      s->at.array == array;
 	for (int32_t i = 0; i < 2; i++)
 		u->n_reads += kern_at(k, at_hand[i])->op == KERN_LOAD &&

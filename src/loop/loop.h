@@ -93,6 +93,7 @@ struct loop_node {
 	 * sums, and less than those of the equation by offset[]. 0: it does not */
 	int32_t dot;
 	int64_t offset[2];
+	bool tiled; /* .. in tile registers (machine_tiles), of many such groups */
 	bool parallel;	/* each iteration is a chunk; outermost loops only */
 	/* FOR, BLOCK: iterations are dealt to the warps of the block in turn */
 	bool by_warp;

@@ -347,5 +347,6 @@ bool loop_same_sums(const loop_node *a, const loop_node *b)
 {
 	return a->row_var == b->row_var && a->var == b->var &&
 	       a->size == b->size && a->lanes == b->lanes &&
-	       a->unroll == b->unroll && a->matrix == b->matrix;
+	       a->unroll == b->unroll && a->matrix == b->matrix &&
+	       a->tiled == b->tiled;
 }

@@ -41,6 +41,7 @@ typedef struct compiler {
 	char **flag;	   /* those that it accepts */
 	int32_t n_flags;
 	const char *identity; /* hash of compiler, flags, machine */
+	bool may_tile; /* the system lets this process use tile registers */
 	run_target target;
 } compiler;
 

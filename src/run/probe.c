@@ -20,6 +20,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#endif
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #else
@@ -27,7 +30,7 @@
 #include <sys/utsname.h>
 #endif
 
-#define FORMAT "4" /* version of stored objects; those of others are not found */
+#define FORMAT "5" /* version of stored objects; those of others are not found */
 
 static const char *const base_flags[] = {"-std=gnu11", "-O2", "-fPIC",
 	"-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv",
@@ -70,6 +73,21 @@ static void add_machine(sha256 *h)
 	sha256_add(h, caps, sizeof caps);
 	if (uname(&u) == 0)
 		sha256_add_str(h, u.machine);
+#endif
+}
+
+/*
+ * May this process use tile registers? Linux must be asked, once for all threads,
+ * because they make what it keeps of a thread 8 KB larger.
+ */
+static bool may_use_tiles(void)
+{
+#if defined(SYS_arch_prctl)
+	enum { ASK = 0x1023, TILES = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA */
+
+	return syscall(SYS_arch_prctl, ASK, TILES) == 0;
+#else
+	return false;
 #endif
 }
 
@@ -171,7 +189,7 @@ static void choose_flags(ask *q, const char *target)
 		all[n++] = arena_strdup(q->a, base_flags[i]);
 	all[n++] = arena_printf(q->a, "-march=%s", target ? target : "native");
 	all[n++] = arena_strdup(q->a, "-mprefer-vector-width=512");
-	c->flag = arena_array(q->a, char *, n + 2);
+	c->flag = arena_array(q->a, char *, n + 3);
 	if (run_once(q, all, n)) {
 		memcpy(c->flag, all, (size_t)n * sizeof *all);
 		c->n_flags = n;
@@ -245,6 +263,15 @@ static void choose_for_gcc(ask *q)
 		try_flags(q, tuned, 1);
 }
 
+/* A refusal of the system: no text of this process has instructions for tiles. */
+static void leave_out_tiles(ask *q, const char *target)
+{
+	static const char *const without[] = {"-mno-amx-tile"};
+
+	if (!target && !q->c->may_tile && has(q->macros, "__AMX_TILE__"))
+		try_flags(q, without, 1);
+}
+
 static void read_target(run_target *t, const char *macros)
 {
 	const char *v = strstr(macros, "#define __VERSION__ \"");
@@ -267,6 +294,8 @@ static void read_target(run_target *t, const char *macros)
 	t->f16 = has(macros, "__F16C__") || has(macros, "__aarch64__");
 	t->dot_int = has(macros, "__AVX512VNNI__");
 	t->dot_bf16 = has(macros, "__AVX512BF16__");
+	t->tiles = has(macros, "__AMX_TILE__") && has(macros, "__AMX_BF16__") &&
+		   has(macros, "__AMX_INT8__");
 	if (!has(macros, "__clang__")) {
 		memcpy(t->compiler, "gcc ", 5);
 		at = 4;
@@ -281,16 +310,16 @@ static void read_target(run_target *t, const char *macros)
 
 /* ---- keeping the answer ---------------------------------------------- */
 
-/* the lines: identity, compiler, six numbers, then a flag a line */
+/* the lines: identity, compiler, seven numbers, then a flag a line */
 static const char *write_answer(arena *a, const compiler *c)
 {
 	str s = str_new(a);
 	int32_t i;
 
-	str_printf(&s, "%s\n%s\n%d %d %d %d %d %d\n", c->identity, c->target.compiler,
+	str_printf(&s, "%s\n%s\n%d %d %d %d %d %d %d\n", c->identity, c->target.compiler,
 		c->target.vector_bytes, c->target.n_vector_registers,
 		c->target.fma, c->target.f16, c->target.dot_int,
-		c->target.dot_bf16);
+		c->target.dot_bf16, c->target.tiles);
 	for (i = 0; i < c->n_flags; i++)
 		str_printf(&s, "%s\n", c->flag[i]);
 	return s.at;
@@ -313,12 +342,12 @@ static bool read_answer(arena *a, compiler *c, char *text)
 	char *name = identity ? line(&text) : NULL;
 	char *numbers = name ? line(&text) : NULL, *flag;
 	VEC(char *) v = {0};
-	long n[6];
+	long n[7];
 	int i;
 
 	if (!numbers || strlen(name) >= sizeof c->target.compiler)
 		return false;
-	for (i = 0; i < 6; i++)
+	for (i = 0; i < 7; i++)
 		n[i] = strtol(numbers, &numbers, 10);
 	c->identity = identity;
 	memcpy(c->target.compiler, name, strlen(name) + 1);
@@ -328,6 +357,7 @@ static bool read_answer(arena *a, compiler *c, char *text)
 	c->target.f16 = n[3] != 0;
 	c->target.dot_int = n[4] != 0;
 	c->target.dot_bf16 = n[5] != 0;
+	c->target.tiles = n[6] != 0;
 	while ((flag = line(&text)))
 		*vec_push(a, &v) = flag;
 	c->flag = v.at;
@@ -355,8 +385,10 @@ static void add_question(sha256 *h, const compiler *c, const char *target)
 	for (i = 0; i < N_BASE; i++)
 		sha256_add_str(h, base_flags[i]);
 	sha256_add_str(h, target ? target : "");
-	if (!target) /* with a target, code does not depend on this machine */
-		add_machine(h);
+	if (target) /* code does not depend on this machine */
+		return;
+	add_machine(h);
+	sha256_add(h, &c->may_tile, sizeof c->may_tile);
 }
 
 static void ask_compiler(compiler *c, arena *a, store *s, const char *target)
@@ -367,6 +399,7 @@ static void ask_compiler(compiler *c, arena *a, store *s, const char *target)
 
 	choose_flags(&q, target);
 	choose_for_gcc(&q);
+	leave_out_tiles(&q, target);
 	read_target(&c->target, q.macros);
 	add_question(&h, c, target);
 	for (i = 0; i < c->n_flags; i++)
@@ -395,6 +428,7 @@ void probe_compiler(compiler *c, arena *a, store *s, const char *target)
 
 	memset(c, 0, sizeof *c);
 	find(c, a);
+	c->may_tile = target == NULL && may_use_tiles();
 	add_question(&h, c, target);
 	name = arena_printf(a, "probe-%s", sha256_hex(a, &h));
 	kept = store_read(s, s->a, name, 1 << 20, &n);
@@ -403,4 +437,6 @@ void probe_compiler(compiler *c, arena *a, store *s, const char *target)
 		if (s->keep)
 			keep_answer(c, a, s, name);
 	}
+	if (target && c->target.tiles) /* refused: as on a processor without them */
+		(void)may_use_tiles();
 }

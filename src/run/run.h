@@ -78,6 +78,7 @@ typedef struct run_target {
 	/* vectors that add up products of neighbours, of u8 and i8 and of i16;
 	 * of bf16: machine_dot */
 	bool dot_int, dot_bf16;
+	bool tiles; /* tile registers, which the system lets this process use */
 	char compiler[96]; /* "gcc 12.2.0" */
 } run_target;
 const run_target *run_jit_target(run_jit *j);

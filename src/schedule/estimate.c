@@ -454,6 +454,12 @@ static void add_tile(estimate *w, const loop_node *n)
 		each = c->tile_load * (height + most);
 	if (each < c->chain)
 		each = c->chain;
+	if (n->tiled) {
+		double begins = steps / whole(length(w, n->sum[0]) / group);
+
+		each = machine_tile_cycles(w->k->machine, height, most,
+			       steps / begins) * begins / steps;
+	}
 	if (n->matrix)
 		each = m->cycles * most *
 		       (double)dtype_size(n->factor[1]->dtype) / m->row_bytes *
@@ -772,29 +778,4 @@ double loop_estimate_part(const loop_estimate *e, loop_term t)
 		}
 	}
 	return s + cycles / m->hertz;
-}
-
-loop_term loop_estimate_term(const loop_estimate *e)
-{
-	loop_term best = LOOP_TERM_LAUNCH;
-
-	for (int32_t t = 0; t < LOOP_N_TERMS; t++)
-		if (loop_estimate_part(e, (loop_term)t) >
-			loop_estimate_part(e, best))
-			best = (loop_term)t;
-	return best;
-}
-
-const char *loop_term_name(loop_term t)
-{
-	static const char *const name[LOOP_N_TERMS] = {
-		[LOOP_TERM_VECTOR] = "arithmetic",
-		[LOOP_TERM_SCALAR] = "arithmetic without lanes",
-		[LOOP_TERM_ACCESS] = "loads and stores",
-		[LOOP_TERM_TILE] = "products in tiles",
-		[LOOP_TERM_MEMORY] = "memory",
-		[LOOP_TERM_LAUNCH] = "the launch",
-	};
-
-	return name[t];
 }

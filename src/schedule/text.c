@@ -275,6 +275,7 @@ static void tile_line(const struct print *p, const loop_node *n)
 		str_printf(p->out, "%s%s", i > 0 ? ", " : "", p->names[n->sum[i]]);
 	str_add(p->out, n->matrix ? " matrix" : "");
 	count(p, "dot", n->dot);
+	str_add(p->out, n->tiled ? " tiled" : "");
 	if (n->offset[0] != 0 || n->offset[1] != 0)
 		str_printf(p->out, " less %lld, %lld", (long long)n->offset[0],
 			(long long)n->offset[1]);

@@ -498,6 +498,7 @@ static loop_node *parse_tile(struct parse *p)
 	n->matrix = lex_eat(p->l, "matrix");
 	if (lex_eat(p->l, "dot"))
 		n->dot = (int32_t)number(p, 2, 4, "the terms of a dot");
+	n->tiled = lex_eat(p->l, "tiled");
 	if (lex_eat(p->l, "less")) {
 		n->offset[0] = number(p, INT16_MIN, UINT16_MAX, "an offset");
 		lex_need(p->l, ",");

@@ -211,6 +211,30 @@ static bool is_cut_once(const struct sv *v, const loop_node *n, int32_t var)
 	return cuts <= 1;
 }
 
+/* Neighbours that tile registers take of these factors; 0: they do not. */
+static int32_t tiled_terms(const loop_node *n)
+{
+	tn_dtype x = n->factor[0]->dtype, y = n->factor[1]->dtype;
+
+	if (x == TN_BF16 && y == TN_BF16)
+		return 2;
+	return dtype_is_int(x) && dtype_size(x) == 1 && dtype_is_int(y) &&
+			       dtype_size(y) == 1 &&
+			       (x != y || (n->offset[0] == 0 && n->offset[1] == 0))
+		       ? 4
+		       : 0;
+}
+
+static void check_tiled(struct sv *v, const loop_node *n)
+{
+	const machine_tiles *t = &v->k->machine->tiles;
+
+	if (t->rows == 0 || tiled_terms(n) == 0 || n->size > 2 * t->rows || n->unroll > 2)
+		verify_fail(v, n, "tile",
+			"tile registers of %s have %d rows of sums, of bf16 or bytes, in two vectors; where there are none, a tile is not \"tiled\"",
+			v->k->machine->name, 2 * t->rows);
+}
+
 /* The second factor is a copy in groups of the instruction's terms, along the sum;
  * those of the first adjoin. */
 static void check_dot(struct sv *v, const loop_node *n)
@@ -228,12 +252,16 @@ static void check_dot(struct sv *v, const loop_node *n)
 			(d->y == x->dtype && d->x == y->dtype))
 			terms = d->terms;
 	}
+	if (n->tiled && terms == 0)
+		terms = tiled_terms(n);
 	if (n->dot != terms || n->matrix || n->row_var < 0 || n->n_needs > 0 ||
 		!is_cut_once(v, n, s))
 		verify_fail(v, n, "tile",
 			"on %s a tile of %s and %s adds up %d neighbours; it has rows, no guards, and its sum is cut once at most",
 			k->machine->name, dtype_name(x->dtype),
 			dtype_name(y->dtype), terms);
+	if (n->tiled)
+		check_tiled(v, n);
 	if (!loop_maker(k, y->tensor, &eqn, &comp) ||
 		k->eqn[eqn].group != n->dot || k->eqn[eqn].group_var != s)
 		verify_fail(v, n, "tile",
@@ -245,7 +273,9 @@ static void check_dot(struct sv *v, const loop_node *n)
 		verify_fail(v, n, "tile",
 			"the first factor must be in memory or copied, and its elements neighbours along %s",
 			verify_var(v, s));
-	check_multiple(v, n, s, n->dot);
+	/* where instructions begin again, the bits of a sum of bf16 may change */
+	check_multiple(v, n, s,
+		n->tiled ? (int64_t)n->dot * v->k->machine->tiles.rows : n->dot);
 }
 
 /* A copy for dots is read by such tiles, and by nothing else. */
@@ -304,6 +334,8 @@ static void check_tile(struct sv *v, const loop_node *n)
 	check_columns(v, n);
 	if (n->dot > 0)
 		check_dot(v, n);
+	else if (n->tiled)
+		verify_fail(v, n, "tile", "only a tile of neighbours (\"dot\") is \"tiled\"");
 	check_block(v, n, n->var, (int64_t)n->lanes * n->unroll, "columns");
 	if (n->row_var >= 0)
 		check_block(v, n, n->row_var, n->size, "rows");

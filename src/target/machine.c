@@ -15,6 +15,7 @@
  */
 #include "target/machine.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -176,6 +177,13 @@ static const machine machines[] = {
 		.dot = {INT_DOTS, {TN_BF16, TN_BF16, 2}},
 	},
 	{
+		.name = "c/avx512-amx",
+		AVX512,
+		.dot = {INT_DOTS, {TN_BF16, TN_BF16, 2}},
+		.tiles = {.rows = 16, .row_bytes = 64, .cycles = 20, .load = 16,
+			.chain = 65, .start = 6},
+	},
+	{
 		.name = "c/avx2",
 		.vector_bytes = 32,
 		.vector_registers = 16,
@@ -258,6 +266,33 @@ static const machine machines[] = {
 
 enum { N_MACHINES = sizeof machines / sizeof *machines };
 
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+double machine_dot_cycles(
+	const machine *m, double rows, double vectors, double groups)
+{
+	double loads = m->cycles.tile_load * (rows + vectors);
+
+	return groups * larger(m->cycles.chain,
+				larger(loads, m->cycles.dot * rows * vectors));
+}
+
+double machine_tile_cycles(
+	const machine *m, double rows, double vectors, double groups)
+{
+	const machine_tiles *t = &m->tiles;
+	double part = rows / t->rows; /* of a register: what an instruction takes */
+	double steps = ceil(groups / t->rows);
+	/* what is loaded is not hidden behind what is multiplied */
+	double each = t->cycles * part * vectors + t->load * (part + vectors);
+
+	return steps * larger(each, t->chain * (part < 1 ? part : 1)) +
+	       t->start * rows * vectors;
+}
+
 const machine *machine_at(int32_t i)
 {
 	return i < N_MACHINES ? &machines[i] : NULL;
@@ -280,7 +315,7 @@ static machine_dots dots_of(const machine *m)
 			d = m->dot[i].x == TN_BF16 ? MACHINE_ALL_DOTS
 			    : d == MACHINE_NO_DOTS ? MACHINE_INT_DOTS
 						   : d;
-	return d;
+	return m->tiles.rows > 0 ? MACHINE_TILE_DOTS : d;
 }
 
 const machine *machine_of_c(
@@ -352,6 +387,13 @@ static const struct fact {
 	FACT(cycles.store[MACHINE_SCALAR], "cycles", "o[i] one by one, 16 KB"),
 	FACT(cycles.fma, "cycles", "a product of 128 x 128 x 128"),
 	FACT(cycles.dot, "cycles", "the same of bf16"),
+	FACT(tiles.cycles, "cycles", "AMX: four sums of registers, again and again"),
+	FACT(tiles.load, "cycles",
+		"of bf16, 512 x 512 x 64 less 512 x 256 x 64, without cycles"),
+	FACT(tiles.chain, "cycles", "AMX: one sum of a register, again and again"),
+	FACT(tiles.start, "cycles", "of bf16, twice 512 x 64 x 64 less 512 x 128 x 64"),
+	SIZE(tiles.rows, "contract"),
+	SIZE(tiles.row_bytes, "contract"),
 	FACT(cycles.tile_load, "cycles", "a product of 2 x 256 x 128, less half of it"),
 	FACT(cycles.tile_start, "cycles", "a product with sums of 8 terms"),
 	FACT(cycles.turned, "cycles", "a transposition of 512 x 512"),

@@ -207,11 +207,25 @@ typedef struct machine_dot {
 	int32_t terms;
 } machine_dot;
 
+/*
+ * Tile registers: one instruction adds to the sums of a register, which has `rows`
+ * rows of row_bytes, the products of as many rows of terms and of as many groups of
+ * neighbours, of bf16 or of bytes. rows 0: there are none.
+ */
+typedef struct machine_tiles {
+	int32_t rows, row_bytes;
+	double cycles; /* of an instruction */
+	double load;   /* of a register of factors */
+	double chain;  /* before a register can be added to again */
+	double start;  /* moves a vector of sums to a register and back */
+} machine_tiles;
+
 /* What the C compiler says of such instructions. */
 typedef enum machine_dots {
 	MACHINE_NO_DOTS,
 	MACHINE_INT_DOTS, /* of integers: AVX512-VNNI */
 	MACHINE_ALL_DOTS, /* .. and of bf16: AVX512-BF16 */
+	MACHINE_TILE_DOTS, /* .. and in tile registers: AMX-BF16, AMX-INT8 */
 	MACHINE_N_DOTS
 } machine_dots;
 
@@ -241,6 +255,7 @@ typedef struct machine {
 	machine_block block;
 	machine_matrix matrix;
 	machine_dot dot[3]; /* the one with most terms first */
+	machine_tiles tiles;
 	machine_fusion fusion;
 	/* that a lane accesses at once, and elements of them; 0: one by one */
 	int32_t wide_bytes, wide_elems;
@@ -259,6 +274,13 @@ static inline int32_t machine_lanes(const machine *m, int32_t elem_bytes)
 {
 	return m->lanes > 0 ? m->lanes : m->vector_bytes / elem_bytes;
 }
+
+/* Cycles of a tile of dots whose sums have so many groups of terms: by vectors, and in
+ * tile registers, to which its sums are moved. */
+double machine_dot_cycles(
+	const machine *m, double rows, double vectors, double groups);
+double machine_tile_cycles(
+	const machine *m, double rows, double vectors, double groups);
 
 /* NULL: there is no such machine. */
 const machine *machine_find(const char *name);

@@ -179,6 +179,54 @@ static void multiply(struct kern_running *r, const kern_stmt *s)
 		}
 }
 
+static float flushed(float x)
+{
+	return fpclassify(x) == FP_SUBNORMAL ? copysignf(0, x) : x;
+}
+
+/* Adds the terms of one column of a row: see kern_stmt. */
+static void add_terms(struct kern_running *r, const kern_stmt *s, int32_t each,
+	int64_t x, int64_t y, ir_number *sum)
+{
+	int32_t at_once = each * KERN_TILE_ROWS;
+
+	for (int32_t first = 0; first < s->terms; first += at_once) {
+		float two[2] = {0, 0};
+
+		for (int32_t k = first; k < s->terms && k < first + at_once; k++) {
+			ir_number a = kern_run_get(r, s->at.array, x + k, true);
+			ir_number b = kern_run_get(r, s->from.array,
+				y + k / each * s->m + k % each, true);
+			float *f = &two[k % 2];
+
+			if (each == 4)
+				sum->i = ir_wrap(TN_I32, sum->i + a.i * b.i);
+			else
+				*f = flushed(fmaf(flushed((float)a.f),
+					flushed((float)b.f), *f));
+		}
+		if (each == 2)
+			sum->f = flushed(flushed((float)sum->f) +
+					 flushed(two[0] + two[1]));
+	}
+}
+
+static void tiles(struct kern_running *r, const kern_stmt *s)
+{
+	int64_t x = kern_run_form(r, s->at.at), y = kern_run_form(r, s->from.at);
+	int32_t each = kern_tile_terms(r->k->array.at[s->at.array].dtype,
+		r->k->array.at[s->from.array].dtype);
+	int32_t lanes = KERN_TILE_LANES;
+
+	for (int32_t i = 0; i < s->n_acc * lanes; i++) {
+		int32_t row = i / kern_tile_columns(s);
+
+		add_terms(r, s, each, x + row * s->n,
+			y + i % kern_tile_columns(s) * each,
+			kern_run_lanes(r, s->acc[i / lanes]) + i % lanes);
+	}
+}
+
 static void move_sums(struct kern_running *r, const kern_stmt *s)
 {
 	int64_t at = kern_run_form(r, s->at.at);
@@ -271,6 +319,9 @@ static void statement(struct kern_running *r, const kern_stmt *s)
 		break;
 	case KERN_MMA:
 		multiply(r, s);
+		break;
+	case KERN_TILES:
+		tiles(r, s);
 		break;
 	case KERN_TAKE:
 	case KERN_GIVE:

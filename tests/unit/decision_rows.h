@@ -78,6 +78,8 @@ static const struct row {
 		" o = matmul(x, y)\n return o }", NULL},
 	{DECIDE_CUT_SHORT, 64, 0, "program { x: f32[64,64]  y: f32[64,64]\n"
 		" o = matmul(x, y)\n return o }", NULL},
+	{DECIDE_CUT_TILED, -1, 0, "program { x: bf16[64,4096]  y: bf16[4096,64]\n"
+		" o = matmul(x, y)\n return o }", "c/avx512-amx"},
 	{DECIDE_CUT_INSIDE, -1, -1, "program { x: f32[64,64]  y: f32[64,64]\n"
 		" a = matmul(x, y)\n e = exp(a)\n o = matmul(e, y)\n return o }",
 		NULL},
@@ -221,6 +223,14 @@ static const struct row {
 		" o[c, b] += x[c, a] * y[a, b] where a <= c else cast(0, x) }\n"
 		"program { x: bf16[64,64]  y: bf16[64,64]\n"
 		" o = p(x, y)\n return o }", "c/avx512-bf16"},
+	{DECIDE_TILES_TAKEN, 32, 32, "program { x: bf16[64,64]  y: bf16[64,64]\n"
+		" o = matmul(x, y)\n return o }", "c/avx512-amx"},
+	{DECIDE_TILES_DTYPE, -1, -1,
+		"op p(x[c, a], y[a, b]) -> o { o[c, b] += cast(x[c, a], i32) * cast(y[a, b], i32) }\n"
+		"program { x: i16[64,64]  y: i16[64,64]\n"
+		" o = p(x, y)\n return o }", "c/avx512-amx"},
+	{DECIDE_TILES_CYCLES, -1, -1, "program { x: bf16[64,8]  y: bf16[8,64]\n"
+		" o = matmul(x, y)\n return o }", "c/avx512-amx"},
 	{DECIDE_MATRIX_TAKEN, 16, 16, "program { x: bf16[64,64]  y: bf16[64,64]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_80"},
 	{DECIDE_MATRIX_DTYPE, -1, -1, "program { x: f32[64,64]  y: f32[64,64]\n"

@@ -335,6 +335,32 @@ static const char dots[] =
 	"  }\n"
 	"}\n";
 
+/* 3 x 5 times 5 x 16, in tile registers */
+static const char tiled[] =
+	"kernel 0 tiled {\n"
+	"  param p0: f32[48] out\n"
+	"  param p1: bf16[18] in\n"
+	"  param p2: bf16[80] in\n"
+	"  local b0: bf16[96] at 0\n"
+	"  bytes scratch 0, local 192\n"
+	"  phase of 1 chunks {\n"
+	"    var %r0: f32x16 = zero\n"
+	"    var %r1: f32x16 = zero\n"
+	"    var %r2: f32x16 = zero\n"
+	"    for %i3 = 0 .. 4 step 2 {\n"
+	"      %4: bf16x16 = load p2[16*%i3]\n"
+	"      %5: bf16x16 = load p2[16*%i3 + 16]\n"
+	"      store b0[16*%i3] = bf16x32 zip %4, %5\n"
+	"    }\n"
+	"    %6: bf16x16 = load p2[64]\n"
+	"    store b0[64] = bf16x32 zip %6, %6\n"
+	"    tiles %r0, %r1, %r2 of p1[0] rows 6, b0[0] rows 32, 3 by 5\n"
+	"    store p0[0] = %r0\n"
+	"    store p0[16] = %r1\n"
+	"    store p0[32] = %r2\n"
+	"  }\n"
+	"}\n";
+
 static const char pairs[] =
 	"kernel 0 pairs {\n"
 	"  param p0: bf16[32] out\n"

@@ -197,6 +197,8 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return f->tile[d->of] != NULL && f->tile[d->of]->matrix;
 	case DECIDE_PASS_DOT:
 		return f->tile[d->of] != NULL && f->tile[d->of]->dot > 0;
+	case DECIDE_PASS_TILES:
+		return f->tile[d->of] != NULL && f->tile[d->of]->tiled;
 	case DECIDE_PASS_WARPS:
 		return k->phase[d->of].warps > 1;
 	case DECIDE_PASS_HOLD:

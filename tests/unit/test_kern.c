@@ -87,7 +87,7 @@ static void builds(void **state)
 
 static const char *const texts[] = {
 	relu, tile, stencil, split, gather, scan, turn, step, dealt, kept, digits,
-	turned, parts, bytes};
+	turned, parts, bytes, tiled};
 
 static void again(arena *a, void *arg)
 {
@@ -129,7 +129,7 @@ static const struct meaning {
 	{dealt, want_dealt, 0}, {stages, want_stages, 0},
 	{tail, want_tail, 1e-4}, {kept, want_kept, 1e-5}, {turned, want_turned, 1e-4}, {parts, want_parts, 1e-4},
 	{digits, want_digits, 0}, {dots, want_dots, 1e-4},
-	{pairs, want_pairs, 0}, {bytes, want_bytes, 0}};
+	{tiled, want_tiled, 1e-4}, {pairs, want_pairs, 0}, {bytes, want_bytes, 0}};
 
 static void *param_of(arena *a, const kern_kernel *k, int32_t i, struct data *d)
 {
@@ -434,6 +434,26 @@ static const struct edit {
 		"%7: i16x32", "type"},
 	{"a term more than the factors have", dots, "%i2 = 0 .. 14",
 		"%i2 = 0 .. 18", "bounds"},
+	{"tiles of f16", tiled, "p1: bf16", "p1: f16", "type"},
+	{"sums of bf16 tiles in integers", tiled, "%r0: f32x16", "%r0: i32x16",
+		"type"},
+	{"sums of tiles in longer registers", tiled, "%r0: f32x16", "%r0: f32x32",
+		"type"},
+	{"three registers for two rows", tiled, "3 by 5", "2 by 5", "lanes"},
+	{"three registers for a row", tiled, "3 by 5", "1 by 5", "lanes"},
+	{"more rows than tile registers have", tiled, "3 by 5", "33 by 5",
+		"number"},
+	{"a register with two sums of tiles", tiled, "tiles %r0, %r1, %r2",
+		"tiles %r0, %r1, %r0", "set"},
+	{"tiles of what is no register", tiled, "tiles %r0, %r1, %r2",
+		"tiles %r0, %r1, %6", "set"},
+	{"rows of tiles beyond the array", tiled, "p1[0] rows 6", "p1[0] rows 7",
+		"bounds"},
+	{"more terms than rows have", tiled, "3 by 5", "3 by 7", "bounds"},
+	{"groups beyond the array", tiled, "b0[0] rows 32", "b0[0] rows 34",
+		"bounds"},
+	{"groups that nobody has copied", tiled, "%i3 = 0 .. 4", "%i3 = 0 .. 2",
+		"order"},
 	{"pairs in rows of an odd length", pairs, "p0[0] rows 8",
 		"p0[0] rows 7", "lanes"},
 	{"pairs beyond the array", pairs, "p1[0] rows 8", "p1[8] rows 8",

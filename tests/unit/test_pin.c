@@ -66,6 +66,15 @@ static const char dots[] = "op mm(x[m, k]:int, y[k, n]:int) -> o {\n"
 			   "program { x: u8[64,64]  y: i8[64,64]\n"
 			   "  o = mm(x, y)\n"
 			   "  return o }";
+/* .. in tile registers */
+static const char bytes[] = "op mm(x[m, k]:int, y[k, n]:int) -> o {\n"
+			    " o[m, n] += cast(x[m, k], i32) * cast(y[k, n], i32) }\n"
+			    "program { x: i8[64,64]  y: i8[64,64]\n"
+			    "  o = mm(x, y)\n"
+			    "  return o }";
+static const char longer[] = "program { x: bf16[512,2048]  w: bf16[2048,64]\n"
+			     "  y = matmul(x, w)\n"
+			     "  return y }";
 static const char rows[] = "program { x: f32[4096,300]\n"
 			   "  y = reduce_sum(x, axes=[1])\n"
 			   "  return y }";
@@ -251,6 +260,18 @@ static const struct edit {
 	{"groups that are copied along columns", dots,
 		"turn pack#1 along i_2 against i_1",
 		"turn pack#1 along i_1 against i_2", "turn"},
+	{"vectors that are tile registers elsewhere", dots, "dot 4 less -9, 0",
+		"dot 4 tiled less -9, 0", "tile"},
+	{"blocks of the sum that end inside of an instruction", longer,
+		"block i_2 < 2048 by 512", "block i_2 < 2048 by 500", "tile"},
+	{"the same bytes less nothing", bytes, "dot 4 tiled", "dot 4", "tile"},
+	{"bytes of which some is missing", bytes, "dot 4 tiled",
+		"dot 4 tiled less 1, 0", "tile"},
+	{"pairs of bytes in tile registers", bytes, "dot 4 tiled", "dot 2 tiled",
+		"tile"},
+	{"tile registers without groups", bytes, "dot 4 tiled", "tiled", "tile"},
+	{"more rows than tile registers have", bytes, "by 32 columns",
+		"by 33 columns", "tile"},
 	{"half a vector of groups", dots, "against i_1 lanes 16",
 		"against i_1 lanes 8", "lanes"},
 };
@@ -286,6 +307,8 @@ static void pin(arena *a, void *arg)
 	const machine *m = machine_find(gpu ? "cuda/sm_90"
 					: p->program == dots
 						? "c/avx512-bf16"
+					: p->program == bytes || p->program == longer
+						? "c/avx512-amx"
 						: "c/avx512");
 	tn_level last = gpu ? TN_LEVEL_KERN : TN_LEVEL_C;
 	compile_options o = compile_options_default(m);

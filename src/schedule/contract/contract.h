@@ -36,6 +36,9 @@ typedef struct contract_product {
 	 * offset than the factors; 0: it is not */
 	int32_t dot;
 	int64_t offset[2];
+	bool tiled; /* .. in tile registers */
+	const expr *by[2][2]; /* x and y: of vectors; as bytes less nothing, or NULL */
+	int64_t less[2]; /* the offsets of vectors */
 	bool inexact; /* see contract_factors */
 	VEC(loop_node *) behind; /* epilogue: statements on each final element */
 } contract_product;
@@ -141,6 +144,10 @@ void contract_choose_dot(const contract *c, contract_product *p);
 /* The narrow values that are `offset` less than e; NULL: they may not fit t. */
 const expr *contract_narrow(
 	loop_kernel *k, const expr *e, tn_dtype t, int64_t offset);
+/* tiles.c: do tile registers add them up? It has its columns, and no rows yet. */
+void contract_choose_tiles(const contract *c, contract_product *p);
+/* Its factors become those of tile registers, or of vectors. */
+void contract_use_tiles(contract_product *p, bool tiled);
 /* The most rows of a tile whose sums are in registers. */
 int32_t contract_dot_rows(const contract *c, const contract_product *p);
 /* Bytes of an element of the factors, as tiles read them. */

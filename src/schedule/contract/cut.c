@@ -92,6 +92,8 @@ static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 	if (pieces >= k->machine->product.enough_pieces)
 		return decline(k, DECIDE_CUT_PIECES, eqn, pieces,
 			k->machine->product.enough_pieces);
+	if (p.tiled) /* pieces would be added up by vectors */
+		return decline(k, DECIDE_CUT_TILED, eqn, pieces, 0);
 	c.number = k->n_vars; /* the number that the new variable will have */
 	pieces = contract_pieces(&c, &p);
 	*sum = p.s;

@@ -229,6 +229,27 @@ static bool has_shape(const contract *c, const contract_product *p)
 	       (c->k->eqn[p->eqn].reduced & c->chain) == 0;
 }
 
+/* What tile registers take as it is: bytes with a sign, or without; NULL: neither. */
+static const expr *as_bytes(loop_kernel *k, const expr *e, int32_t terms)
+{
+	const expr *x = NULL;
+
+	if (terms == 4)
+		x = contract_narrow(k, e, TN_I8, 0);
+	return x == NULL && terms == 4 ? contract_narrow(k, e, TN_U8, 0) : x;
+}
+
+void contract_use_tiles(contract_product *p, bool tiled)
+{
+	bool bytes = tiled && p->by[1][0] != NULL && p->by[1][1] != NULL;
+
+	p->tiled = tiled;
+	p->x = p->by[bytes][0];
+	p->y = p->by[bytes][1];
+	for (int32_t i = 0; i < 2; i++)
+		p->offset[i] = bytes ? 0 : p->less[i];
+}
+
 void contract_choose_dot(const contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
@@ -256,9 +277,12 @@ void contract_choose_dot(const contract *c, contract_product *p)
 		return;
 	}
 	p->dot = best.terms;
-	memcpy(p->offset, best.offset, sizeof p->offset);
-	p->x = x;
-	p->y = y;
+	memcpy(p->less, best.offset, sizeof p->less);
+	p->by[1][0] = as_bytes(k, p->x, p->dot);
+	p->by[1][1] = as_bytes(k, p->y, p->dot);
+	p->by[0][0] = x;
+	p->by[0][1] = y;
+	contract_use_tiles(p, false);
 	loop_decide(k, DECIDE_DOT_TAKEN, p->eqn, -1, p->dot,
 		(int64_t)dtype_size(x->dtype));
 }
@@ -267,6 +291,8 @@ int32_t contract_dot_rows(const contract *c, const contract_product *p)
 {
 	int32_t left = c->k->machine->vector_registers - 4;
 
+	if (p->tiled)
+		return 2 * c->k->machine->tiles.rows;
 	/* sums of columns are in vectors of their own */
 	return (left - (p->offset[0] != 0 ? p->vectors : 0)) / p->vectors;
 }

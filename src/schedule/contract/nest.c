@@ -168,6 +168,7 @@ bool contract_classify(contract *c, contract_product *p)
 	if (!contract_factors(k, e, &t))
 		return decline(c, p, t.why, 0, CONTRACT_FACTORS);
 	p->dot = 0;
+	p->tiled = false;
 	p->finish = t.finish;
 	p->inexact = t.inexact;
 	/* a result is rescaled between blocks of keys, which reads it; elsewhere
@@ -494,8 +495,9 @@ static bool copies_rows(
 	if (loop_param(k, p->x->tensor) < 0 ||
 		k->copies == LOOP_COPIES_NO_ROWS)
 		return false;
-	return k->copies == LOOP_COPIES_ROWS || lies_badly(c, p, size) ||
-	       wastes_lines(c, p, size);
+	/* a tile register takes a line of each row, which comes once for a panel */
+	return k->copies == LOOP_COPIES_ROWS ||
+	       (!p->tiled && lies_badly(c, p, size)) || wastes_lines(c, p, size);
 }
 
 /*
@@ -546,6 +548,7 @@ void contract_sizes(contract *c, contract_product *p)
 	}
 	p->vectors = contract_extent(c, p->j) > p->lanes ? 2 : 1;
 	contract_choose_dot(c, p);
+	contract_choose_tiles(c, p);
 	size = contract_factor_bytes(c, p);
 	panel = (int64_t)p->lanes * p->vectors;
 	/*
@@ -559,12 +562,15 @@ void contract_sizes(contract *c, contract_product *p)
 		size_shared(c, p, rest);
 		return;
 	}
-	fit = 2 * m->memory[MACHINE_L1].bytes / (panel * size) / rest;
+	/* tile registers read a panel as fast as it comes from the first cache */
+	fit = (p->tiled ? 1 : 2) * m->memory[MACHINE_L1].bytes / (panel * size) / rest;
 	if (fit * rest < m->product.least_fit)
 		fit = contract_ceil(m->product.least_fit, rest);
 	p->sum_block = near_equal(contract_extent(c, p->s), fit);
-	if (p->dot > 0) /* blocks begin at whole groups */
-		p->sum_block = contract_ceil(p->sum_block, p->dot) * p->dot;
+	if (p->dot > 0) /* blocks begin at whole groups, of whole instructions */
+		fit = p->tiled ? p->dot * m->tiles.rows : p->dot;
+	if (p->dot > 0)
+		p->sum_block = contract_ceil(p->sum_block, fit) * fit;
 	p->pack_x = copies_rows(c, p, size);
 	p->panel_x = panel_of_rows(c, p);
 	p->whole_x = p->pack_x && c->number < 0 &&
@@ -609,6 +615,7 @@ static loop_node *tile(contract *c, const contract_product *p)
 	t->finish = p->finish;
 	t->matrix = p->matrix;
 	t->dot = p->dot;
+	t->tiled = p->tiled;
 	memcpy(t->offset, p->offset, sizeof t->offset);
 	t->checked = (p->inexact || p->wide_x) && dtype_is_float(c->k->eqn[p->eqn].acc[0]);
 	t->size = p->tile;

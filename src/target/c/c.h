@@ -17,6 +17,7 @@
  *   print.c   functions and statements    value.c   instructions
  *   lanes.c   vectors, lane by lane
  *   math.c    the prelude: helpers that the text calls, from math*.def
+ *   dot.c     sums of products of neighbours   tiles.c   .. in tile registers
  *   unit.c    translation units
  *   words.c   what GNU C and C99 call by different names
  *   cells.c   the pieces of scratch

@@ -303,6 +303,10 @@ static void multiply(printer *p, const kern_stmt *s, int32_t i)
 
 static void matrix(printer *p, const kern_stmt *s)
 {
+	if (s->kind == KERN_TILES) {
+		c_tiles(p, s);
+		return;
+	}
 	for (int32_t i = 0; i < s->n_acc; i++) {
 		const char *r = c_name(p, s->acc[i]), *e;
 
@@ -379,6 +383,7 @@ static void statement(printer *p, const kern_stmt *s)
 		p->d->turn(p, s);
 		break;
 	case KERN_MMA:
+	case KERN_TILES:
 	case KERN_TAKE:
 	case KERN_GIVE:
 		p->d->matrix(p, s);
@@ -439,9 +444,10 @@ static void find_used(printer *p, const kern_block *b)
 			s->kind == KERN_TURN || s->kind == KERN_ASYNC ||
 			s->n_acc > 0)
 			p->used[s->at.array] = true;
+		p->tiled |= s->kind == KERN_TILES;
 		if (s->kind == KERN_STORE && s->stream)
 			stream(p, s);
-		if (s->kind == KERN_TURN || s->kind == KERN_MMA ||
+		if (s->kind == KERN_TURN || kern_multiplies(s) ||
 			s->kind == KERN_ASYNC)
 			p->used[s->from.array] = true;
 		find_used(p, &s->body);
@@ -492,6 +498,14 @@ static void pointers(printer *p)
 				p->streams[i] - 1);
 	}
 	c_line(p, "(void)p, (void)scratch, (void)local, (void)chunk, (void)err;");
+	if (p->tiled)
+		c_open_tiles(p);
+}
+
+static void leave(printer *p)
+{
+	if (p->tiled)
+		c_close_tiles(p);
 }
 
 static void head(printer *p, str *out, const char *name)
@@ -533,7 +547,7 @@ static void before(printer *p, const kern_stmt *s)
 		.matrix = matrix,      \
 		.async = async,        \
 		.open = pointers,      \
-		.close = nothing,      \
+		.close = leave,        \
 		.head = head}
 static const dialect gnu = ON_A_CPU(C_GNU, before),
 		     plain = ON_A_CPU(C_PLAIN, nothing_before);
@@ -548,6 +562,7 @@ static const char *phase(printer *p, const kern_phase *ph)
 	p->streams = arena_array(p->a, int32_t, p->k->array.n + 1);
 	p->out = &out;
 	p->depth = 1;
+	p->tiled = false;
 	find_used(p, &ph->body);
 	p->d->open(p);
 	block(p, &ph->body);

@@ -20,6 +20,8 @@ typedef enum need_kind {
 	NEED_FROM,     /* `of` from floats of t, in lanes */
 	NEED_TURN,     /* square of t, lanes by lanes */
 	NEED_DOT,      /* lanes of t from factors of `of` and, name, of i8 or u8 */
+	NEED_TILES,    /* lanes vectors of columns, rows of `of` by columns of t; lanes 0:
+			* the number of rows of tile registers */
 	NEED_REPEAT,   /* t in `lanes` from `other` lanes */
 	NEED_ZIP       /* t in `lanes` from two of half as many */
 } need_kind;
@@ -50,6 +52,7 @@ typedef struct printer {
 	const kern_stmt *by_warp; /* the open loop by warp, where one thread runs it */
 	bool *each_warp; /* [value] a register that each warp has: an array then */
 	bool *used;	/* [array] in this phase */
+	bool tiled;	/* it uses tile registers */
 	int32_t *streams; /* bytes of vectors that go past the caches; 0: none */
 	const struct dialect *d;
 	const void *more; /* of the dialect */
@@ -137,6 +140,12 @@ void c_by_lane(printer *p, kern_val v);
 bool c_is_far(const kern_access *at, kern_type t);
 void c_load_far(printer *p, kern_val v);
 void c_store_far(printer *p, const kern_stmt *s, const char *x);
+
+/* tiles.c: TILES; the first and last lines of a function that has it; the helpers */
+void c_tiles(printer *p, const kern_stmt *s);
+void c_open_tiles(printer *p);
+void c_close_tiles(printer *p);
+void c_tiles_text(str *out, c_math *m, const struct need *d);
 
 /* dot.c: prints the helper that a need of these kinds asks for */
 void c_dot_text(str *out, c_math *m, const struct need *d);

@@ -168,6 +168,9 @@ static void add(struct unit *u, const struct need *d)
 	case NEED_TURN:
 		turn(&u->more, u->m, d);
 		break;
+	case NEED_TILES:
+		c_tiles_text(&u->more, u->m, d);
+		break;
 	case NEED_DOT:
 	case NEED_REPEAT:
 	case NEED_ZIP:

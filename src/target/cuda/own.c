@@ -96,7 +96,7 @@ static void walk(struct own *w, const kern_block *b, bool plain)
 			s->kind == KERN_ASYNC || s->n_acc > 0)
 			see(w, &s->at, 0, false);
 		if (s->kind == KERN_TURN || s->kind == KERN_ASYNC ||
-			s->kind == KERN_MMA)
+			kern_multiplies(s))
 			see(w, &s->from, 0, false);
 		walk(w, &s->body, plain && !s->by_lane);
 		walk(w, &s->other, plain && !s->by_lane);

@@ -458,7 +458,7 @@ static void walk(struct finder *f, const kern_block *b, bool again)
 			any_cells(f, s, s->array, true);
 		} else if (s->n_acc > 0) {
 			any_cells(f, s, s->at.array, s->kind == KERN_GIVE);
-			if (s->kind == KERN_MMA)
+			if (kern_multiplies(s))
 				any_cells(f, s, s->from.array, false);
 		} else if (s->kind == KERN_BARRIER) {
 			f->open.n = 0;
