@@ -67,6 +67,17 @@ static const run_case runs[] = {
 		{"float [2] 1 -2"}, "!onnx.elem"},
 	{"opset 13; in x int32 [2]; in p float [2]; out y; node Pow x p > y;",
 		{"int32 [2] 2 9", "float [2] 3 0.5"}, "int32 [2] 8 3"},
+	/* known whole exponents: of all elements, of another shape, of a narrow type */
+	{"opset 13; in x float [4]; init p float [] 3; out y; node Pow x p > y;",
+		{"float [4] 2 -3 0.5 -0"}, "float [4] 8 -27 0.125 -0"},
+	{"opset 13; in x double [2]; init p int64 [1] 2; out y; node Pow x p > y;",
+		{"double [2] 3 -4"}, "double [2] 9 16"},
+	{"opset 13; in x float [2]; init p float [1,1] 2; out y; node Pow x p > y;",
+		{"float [2] 3 -4"}, "float [1,2] 9 16"},
+	{"opset 13; in x float [2]; init p float [2] 3 2; out y; node Pow x p > y;",
+		{"float [2] 2 -4"}, "float [2] 8 16"},
+	{"opset 13; in x float16 [2]; init p float16 [] 3; out y; node Pow x p > y;",
+		{"float16 [2] 1.001 2"}, "float16 [2] 1.00293 8"},
 	/* shapes are computed while importing */
 	{"opset 13; in x float [2,3]; out y; node Shape x > s;"
 	 "init one int64 [1] -1; node Reshape x one > y;",
