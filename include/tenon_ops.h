@@ -1130,6 +1130,14 @@ TN_API tn_tensor *tn_at_exp(const char *file, int32_t line, tn_tensor *x);
 	tn_at_exp_(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_exp_(const char *file, int32_t line, tn_tensor *x);
 
+/** e to the power of x; 0 at -87 and below: the weight of a score beside the greatest one */
+#define tn_exp_weight(...) \
+	tn_at_exp_weight(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_tensor *tn_at_exp_weight(const char *file, int32_t line, tn_tensor *x);
+#define tn_exp_weight_(...) \
+	tn_at_exp_weight_(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_status tn_at_exp_weight_(const char *file, int32_t line, tn_tensor *x);
+
 /** natural logarithm; NaN below 0 */
 #define tn_log(...) \
 	tn_at_log(__FILE__, __LINE__, __VA_ARGS__)

@@ -241,7 +241,7 @@ def pairs(rows):
 
 
 SCALAR = each({
-    "exp": np.exp, "log": (np.log, 0.1, 4), "sqrt": (np.sqrt, 0.1, 4),
+    "exp": np.exp, "exp_weight": lambda x: np.where(x > -87, np.exp(x), 0), "log": (np.log, 0.1, 4), "sqrt": (np.sqrt, 0.1, 4),
     "rsqrt": (lambda x: 1 / np.sqrt(x), 0.1, 4), "tanh": np.tanh, "erf": erf,
     "sin": (np.sin, -3, 3), "cos": (np.cos, -3, 3), "tan": (np.tan, -1, 1),
     "asin": (np.arcsin, -0.9, 0.9), "acos": (np.arccos, -0.9, 0.9), "atan": np.arctan,

@@ -124,6 +124,11 @@ static double ref_sigmoid(double x)
 	return x < 0 ? ref_exp(x) / (1 + ref_exp(x)) : 1 / (1 + ref_exp(-x));
 }
 
+static double ref_exp_weight(double x)
+{
+	return x <= -87 ? 0 : ref_exp(x);
+}
+
 static double ref_softplus(double x)
 {
 	return isnan(x) ? x : fmax(x, 0) + log1p(ref_exp(-fabs(x)));
@@ -142,6 +147,7 @@ static double ref_rsqrt(double x)
 			r[i] = ref((double)x[i]);                       \
 	}
 OF_BATCH(ref_exp)
+OF_BATCH(ref_exp_weight)
 OF_BATCH(ref_log)
 OF_BATCH(ref_tanh)
 OF_BATCH(ref_erf)
@@ -175,6 +181,7 @@ static const struct {
 	{"log1p", log1p_batch, 4, 0, false},
 	{"sigmoid", ref_sigmoid_batch, 4, 0, false},
 	{"softplus", ref_softplus_batch, 4, 0, false},
+	{"exp_weight", ref_exp_weight_batch, 2, 0, false},
 	{"rsqrt", ref_rsqrt_batch, 2, 0, false},
 	{"sqrt", sqrt_batch, 0.5, 0, false},
 	{"round", rint_batch, 0, 0, false},
