@@ -214,7 +214,7 @@ static const struct edit {
 		"            do was#8 // scale attention.z#5", "scale"},
 	{"scaled by something else", keys, "0, x0 * rescale", "1, x0 * rescale",
 		"scale"},
-	{"another weight", keys, "attention.m#2 = exp(",
+	{"another weight", keys, "attention.m#2 = exp_weight(",
 		"attention.m#2 = tanh(", "scale"},
 	{"matrix instructions of another machine", conv, " start checked",
 		" matrix start checked", "tile"},
