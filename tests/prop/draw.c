@@ -5,9 +5,10 @@
  * for each of its operands an earlier value that its pattern and dtype class
  * accept (so that chains and fan-out arise), or a new input of a shape drawn
  * to fit. What the row refuses is drawn again. No operation is known here by
- * name: a row that joins the table is tested from then on.
+ * name but those of draw_row: another row that joins the table is tested from then on.
  */
 #include "prop.h"
+#include <string.h>
 
 enum {
 	MAX_CALLS = 12,
@@ -299,13 +300,35 @@ static bool is_linked(const attempt *t)
 	return false;
 }
 
+/*
+ * A row of the table. Rows that came after the seeds that tests name would give
+ * these seeds other programs: those here are drawn as parts of others, of softmax
+ * and attention, and checked alone by the tests of rows.
+ */
+int32_t draw_row(rng *r, const ir_table *t)
+{
+	static const char *const later[] = {"exp_weight"};
+	int32_t n_later = (int32_t)(sizeof later / sizeof later[0]);
+	int32_t n = (int32_t)rng_below(r, ir_table_n(t) - n_later);
+
+	for (int32_t i = 0; i < ir_table_n(t); i++) {
+		bool is_later = false;
+
+		for (int32_t k = 0; k < n_later; k++)
+			is_later |= strcmp(ir_row_name(ir_table_at(t, i)), later[k]) == 0;
+		if (!is_later && n-- == 0)
+			return i;
+	}
+	return 0;
+}
+
 static void add_call(draft *d)
 {
 	attempt *t = arena_make(d->a, attempt);
 	bool link = d->c->p->call.n > 0 && rng_percent(&d->r, 75);
 
 	for (int32_t tries = 0; tries < 20; tries++) {
-		int32_t n = (int32_t)rng_below(&d->r, ir_table_n(d->t));
+		int32_t n = draw_row(&d->r, d->t);
 		const ir_row *row = ir_table_at(d->t, n);
 
 		for (int32_t k = 0; k < TRIES / 4; k++) {

@@ -126,6 +126,8 @@ prop_case *draw_cast(arena *a, ir_table *t, uint64_t seed, uint64_t index);
 typedef struct prop_options prop_options;
 compile_options draw_options(
 	arena *a, const prop_case *c, const prop_options *po);
+/* The number of a row of the table, each as likely. */
+int32_t draw_row(rng *r, const ir_table *t);
 /* A program of one call of row number `row`; NULL: the row took none of what
  * was drawn. */
 prop_case *draw_one_call(

@@ -142,7 +142,7 @@ static void find_shift(void *arg)
 static prop_case *draw_shift(trial *x, ir_table *t)
 {
 	for (uint64_t tries = 0; tries < 200; tries++) {
-		int32_t row = (int32_t)rng_below(&x->r, ir_table_n(t));
+		int32_t row = draw_row(&x->r, t);
 		prop_case *c = draw_one_call(
 			x->a, t, row, x->seed + tries, x->index);
 
@@ -178,7 +178,7 @@ static void prepare(void *arg)
 {
 	trial *x = arg;
 	ir_table *t = ir_table_new(x->a);
-	int32_t row = (int32_t)rng_below(&x->r, ir_table_n(t));
+	int32_t row = draw_row(&x->r, t);
 	bool back = rng_percent(&x->r, 35), lone = rng_percent(&x->r, 20);
 	prop_case *c = lone ? draw_shift(x, t)
 		: back ? draw_one_call(x->a, t, row, x->seed, x->index)
