@@ -307,7 +307,7 @@ const cli_command cli_explain = {
 	"are: program (what is compiled), lower, prune, localise (on several\n"
 	"processes), settle, fuse, loops, schedule, kern, emit, plan, all (of\n"
 	"these); scatter, products, rows, parts, apart, lanes, chunks, abreast,\n"
-	"clips, guards, ahead, wide, blocks, tail, sums, stages, locations,\n"
-	"streams, warps (the steps of schedule).\n",
+	"clips, guards, ahead, fetch, wide, blocks, tail, sums, stages,\n"
+	"locations, streams, warps (the steps of schedule).\n",
 	run,
 };

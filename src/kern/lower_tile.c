@@ -44,20 +44,41 @@ static void products(struct tile *t)
 	lw_move_to(t, 0, 0);
 }
 
-/* Prefetches lines of the other factor that the next block of the sum reads. */
-static void ahead(struct tile *t, int32_t row, int32_t vector)
+/* Prefetches lines of memory behind what a value of the first sum reads. */
+static void lines(const struct tile *t)
 {
 	lowering *lw = t->lw;
 	const expr *y = t->n->factor[1];
-	struct place_of p;
+	struct place_of p = lw_place_tensor(lw, y->tensor, y->form, false);
+	form at = lw_add(lw, lw_element(lw, &p, 0), lw_form(lw, t->n->behind, 0));
+	int64_t line = lw->k->machine->product.line / (int64_t)dtype_size(p.dtype);
 
-	(void)vector;
-	if (row > 0)
-		return;
-	lw->plus[t->n->sum[0]] = t->n->n_ahead;
-	p = lw_place_tensor(lw, y->tensor, y->form, false);
-	kern_prefetch(lw->b, p.array, lw_element(lw, &p, 0), false);
-	lw->plus[t->n->sum[0]] = 0;
+	for (int32_t i = 0; i < t->n->lines; i++)
+		kern_prefetch(lw->b, p.array, lw_addc(lw, at, i * line), false);
+}
+
+/* Prefetches what tiles behind this one read, in the loop over the first sum. */
+static void fetch(struct tile *t)
+{
+	lowering *lw = t->lw;
+	const loop_node *n = t->n;
+	form *now = arena_copy(lw->a, lw->var, (size_t)lw->k->n_vars * sizeof *now);
+
+	for (int32_t i = 1; i < n->n_sums; i++)
+		lw->var[n->sum[i]] = lw->span[n->sum[i]].lo;
+	if (n->lines > 0)
+		lines(t);
+	for (int32_t i = 0; i < n->n_ahead; i++) {
+		const loop_ahead *a = &n->ahead[i];
+		struct place_of p = lw_place_tensor(lw, a->tensor, a->at, false);
+		form at = lw_element(lw, &p, 0);
+
+		kern_prefetch(lw->b, p.array, at, a->far);
+		for (int32_t k = 1; k < a->n; k++)
+			kern_prefetch(lw->b, p.array,
+				lw_addc(lw, at, k * a->step), a->far);
+	}
+	memcpy(lw->var, now, (size_t)lw->k->n_vars * sizeof *now);
 }
 
 /* The first index of a sum, or of the current piece of a cut sum. */
@@ -106,9 +127,7 @@ static void sums(struct tile *t, int64_t columns)
 	if (n->dot > 0) {
 		lw_dots(t);
 	} else {
-		lw_open_sums(t);
-		if (n->n_ahead > 0)
-			lw_each(t, ahead);
+		lw_open_sums(t, fetch);
 		products(t);
 		lw_close_loops(lw, n->n_sums);
 	}

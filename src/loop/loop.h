@@ -24,6 +24,7 @@
 #define LOOP_MAX_PHASES 4
 #define LOOP_MAX_WARPS 32 /* of a block */
 #define LOOP_MAX_STAGES 4 /* of a buffer */
+#define LOOP_MAX_FETCH 64 /* prefetches of a tile for a value of the first sum */
 #define LOOP_MAX_CHUNKS 1024 /* of a reduction that is split */
 
 typedef enum loop_kind {
@@ -41,11 +42,13 @@ typedef enum loop_kind {
 } loop_kind;
 
 /* A prefetch of element `at` of a tensor in memory, which is read soon, or (far)
- * after this row. */
+ * after this row; of a tile: of `n` elements, `step` apart. */
 typedef struct loop_ahead {
 	int32_t tensor;
 	const ix_form *at; /* has no effect if it is outside the tensor */
 	bool far;
+	int32_t n; /* 0: one */
+	int64_t step;
 } loop_ahead;
 
 /*
@@ -106,9 +109,12 @@ struct loop_node {
 	/* FOR in lanes: a lane has `unroll` neighbours, not one of each vector */
 	bool wide;
 	int32_t n_ahead; /* FOR in lanes: prefetches for each vector; STAGE: for
-			    each square; TILE: the number of steps of sum[0]
-			    by which factor[1], in memory, is prefetched */
+			    each square; TILE: with each value of sum[0] */
 	const loop_ahead *ahead;
+	/* TILE: with each value of sum[0], prefetches `lines` lines of memory from the
+	 * element on that is so many behind the first one of factor[1]; lines 0: none */
+	int32_t lines;
+	const ix_form *behind;
 	int32_t n_clip; /* FOR: restricts it to the elements that a write in place changes */
 	const loop_clip *clip;
 	/* FOR, STAGE, TILE: guards: nothing is done where these affine conditions

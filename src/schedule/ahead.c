@@ -161,7 +161,7 @@ static void add(loop_kernel *k, loop_node *n, int32_t tensor,
 		memcpy(l, n->ahead, (size_t)n->n_ahead * sizeof *l);
 	l[n->n_ahead] = (loop_ahead){tensor,
 		ix_add(k->s->x, &k->dom, at, ix_const(k->s->x, distance)),
-		far};
+		far, 0, 0};
 	n->ahead = l;
 	n->n_ahead++;
 }

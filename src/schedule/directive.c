@@ -253,13 +253,14 @@ static void do_SWAP(loop_kernel *k, loop_node *n, int64_t value)
 static bool may_AHEAD(loop_kernel *k, const loop_node *n, int64_t value)
 {
 	(void)k;
-	return value == 0 && n->n_ahead > 0;
+	return value == 0 && (n->n_ahead > 0 || n->lines > 0);
 }
 
 static void do_AHEAD(loop_kernel *k, loop_node *n, int64_t value)
 {
 	(void)k;
 	n->n_ahead = (int32_t)value;
+	n->lines = 0;
 }
 
 static bool may_STAGES(loop_kernel *k, const loop_node *n, int64_t value)

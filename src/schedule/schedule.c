@@ -155,6 +155,11 @@ static void take_ahead(struct recipe *r)
 	loop_read_ahead(r->k);
 }
 
+static void take_fetch(struct recipe *r)
+{
+	loop_fetch_tiles(r->k); /* a cut sum has tiles beside other loops */
+}
+
 static void take_wide(struct recipe *r)
 {
 	loop_widen_accesses(r->k);
@@ -219,6 +224,7 @@ static const struct pass {
 	{"clips", FREE | NO_TILES, take_clips},
 	{"guards", FREE | NO_TILES, take_guards},
 	{"ahead", FREE | NO_TILES, take_ahead},
+	{"fetch", FREE, take_fetch},
 	{"wide", FREE | NO_TILES, take_wide},
 	{"blocks", FREE | NO_TILES, take_blocks},
 	{"tail", NO_TILES, give_tail},

@@ -223,6 +223,9 @@ static void ahead(const struct print *p, const loop_node *n)
 		str_printf(p->out, " %s(%s, ", n->ahead[i].far ? "far" : "ahead",
 			tensor(p, n->ahead[i].tensor));
 		form(p, n->ahead[i].at);
+		if (n->ahead[i].n > 0)
+			str_printf(p->out, ", %d by %lld", n->ahead[i].n,
+				(long long)n->ahead[i].step);
 		str_addc(p->out, ')');
 	}
 }
@@ -282,8 +285,12 @@ static void tile_line(const struct print *p, const loop_node *n)
 	str_add(p->out, n->start ? " start" : "");
 	str_add(p->out, n->held > 0 ? " held" : "");
 	str_add(p->out, n->checked ? " checked" : "");
-	count(p, "ahead", n->n_ahead);
+	if (n->lines > 0) {
+		str_printf(p->out, " lines %d ahead ", n->lines);
+		form(p, n->behind);
+	}
 	needs(p, n);
+	ahead(p, n);
 	str_add(p->out, " of (");
 	value(p, n->factor[0]);
 	str_add(p->out, ", ");

@@ -369,6 +369,16 @@ static void parse_clip(struct parse *p, loop_node *n, const lex_token *at)
 	n->clip = list;
 }
 
+/* Is it in memory, or (of a tile) a copy that will be in scratch? */
+static bool may_prefetch(const struct parse *p, const loop_node *n, int32_t tensor)
+{
+	int32_t eqn, comp;
+
+	return loop_param(p->k, tensor) >= 0 ||
+	       (n->kind == LOOP_TILE && loop_maker(p->k, tensor, &eqn, &comp) &&
+		       p->k->eqn[eqn].pack);
+}
+
 static void parse_ahead(struct parse *p, loop_node *n, bool far)
 {
 	loop_ahead *list = arena_array(p->k->a, loop_ahead, n->n_ahead + 1);
@@ -377,10 +387,17 @@ static void parse_ahead(struct parse *p, loop_node *n, bool far)
 		memcpy(list, n->ahead, (size_t)n->n_ahead * sizeof *list);
 	lex_need(p->l, "(");
 	list[n->n_ahead] = (loop_ahead){.tensor = tensor(p), .far = far};
-	fail_if(p, loop_param(p->k, list[n->n_ahead].tensor) < 0,
-		lex_peek(p->l), "name", "only tensors in memory can be prefetched");
+	fail_if(p, !may_prefetch(p, n, list[n->n_ahead].tensor),
+		lex_peek(p->l), "name",
+		"only tensors in memory can be prefetched, and by tiles also copies of factors");
 	lex_need(p->l, ",");
-	list[n->n_ahead++].at = form(p);
+	list[n->n_ahead].at = form(p);
+	if (n->kind == LOOP_TILE && lex_eat(p->l, ",")) {
+		list[n->n_ahead].n = (int32_t)number(p, 1, LOOP_MAX_FETCH, "elements to prefetch");
+		lex_need(p->l, "by");
+		list[n->n_ahead].step = number(p, 1, INT32_MAX, "a distance");
+	}
+	n->n_ahead++;
 	lex_need(p->l, ")");
 	n->ahead = list;
 }
@@ -399,7 +416,7 @@ static bool attribute(struct parse *p, loop_node *n)
 		n->fills = true;
 	else if (lex_eat(p->l, "lanes"))
 		n->lanes = (int32_t)number(p, 1, 1024, "the number of lanes");
-	else if (!tile && (lex_is(p->l, "ahead") || lex_is(p->l, "far")))
+	else if (lex_is(p->l, "ahead") || (!tile && lex_is(p->l, "far")))
 		parse_ahead(p, n, lex_same(lex_take(p->l), "far"));
 	else if (n->kind == LOOP_FOR && lex_eat(p->l, "clip"))
 		parse_clip(p, n, at);
@@ -507,9 +524,12 @@ static loop_node *parse_tile(struct parse *p)
 	n->start = lex_eat(p->l, "start");
 	n->held = lex_eat(p->l, "held");
 	n->checked = lex_eat(p->l, "checked");
-	if (lex_eat(p->l, "ahead"))
-		n->n_ahead = (int32_t)number(p, 1, INT32_MAX, "steps ahead");
-	while (lex_is(p->l, "needs") || lex_is(p->l, "near"))
+	if (lex_eat(p->l, "lines")) {
+		n->lines = (int32_t)number(p, 1, LOOP_MAX_FETCH, "the lines to prefetch");
+		lex_need(p->l, "ahead");
+		n->behind = form(p);
+	}
+	while (lex_is(p->l, "needs") || lex_is(p->l, "near") || lex_is(p->l, "ahead"))
 		attribute(p, n);
 	lex_need(p->l, "of");
 	lex_need(p->l, "(");

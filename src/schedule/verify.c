@@ -394,6 +394,26 @@ static void turn_location(struct sv *v, const loop_node *n)
 			verify_var(v, var));
 }
 
+/* Only arrays have lines to prefetch. */
+static void tile_locations(struct sv *v, const loop_node *n)
+{
+	const loop_kernel *k = v->k;
+
+	for (int32_t i = 0; i < n->n_ahead; i++) {
+		int32_t eqn, comp, b = -1;
+
+		if (loop_param(k, n->ahead[i].tensor) >= 0)
+			continue;
+		if (loop_maker(k, n->ahead[i].tensor, &eqn, &comp))
+			b = k->buf_of[eqn][comp];
+		if (b < 0 || (k->buf[b].where != LOOP_LOCAL &&
+				     k->buf[b].where != LOOP_SCRATCH))
+			verify_fail(v, n, "ahead",
+				"%s is in no array: it cannot be prefetched",
+				k->s->tensor.at[n->ahead[i].tensor].name);
+	}
+}
+
 void loop_schedule_verify_locations(loop_kernel *k)
 {
 	struct sv v = verify_new(k);
@@ -402,6 +422,8 @@ void loop_schedule_verify_locations(loop_kernel *k)
 	for (int32_t i = 0; i < v.leaf.n; i++)
 		if (v.leaf.at[i].n->kind == LOOP_STAGE)
 			turn_location(&v, v.leaf.at[i].n);
+		else if (v.leaf.at[i].n->kind == LOOP_TILE)
+			tile_locations(&v, v.leaf.at[i].n);
 	for (int32_t i = 0; i < k->n_eqns; i++)
 		for (int32_t c = 0; c < k->eqn[i].e->n_out; c++) {
 			const loop_eqn *e = &k->eqn[i];

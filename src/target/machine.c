@@ -51,9 +51,9 @@
 		.least_rows = 2, .least_sum = 8, .least_need = 32,             \
 		.most_residues = 4, .few_rows = 32, .few_rows_far = 64, .few_sums = 8,             \
 		.few_vectors = 4, .lone_vectors = 8, .lone_ahead = 8,          \
-		.near_part = 32, .line = 64, .ways = 8, .thin = 2, \
+		.near_part = 32, .line = 64, .ways = 8, .steady_part = 4, .fetch_products = 8, .thin = 2, \
 		.copy_chunks = 16, .max_whole = 64 << 20, .column_chunks = 16, \
-		.copied_chunks = 8, .chunk_panels = 4, .few_chunks = 8, .few_run = 4096, \
+		.copied_chunks = 8, .row_chunks = 8, .shared_cycles = 135, .chunk_panels = 4, .few_chunks = 8, .few_run = 4096, \
 		.few_rows_longest = 28, .block_most = 128, .block_chunks = 8,  \
 		.enough_pieces = 8, .cut_chunks = 16, .least_piece = 512,      \
 		.piece_chunks = 16, .full_lanes = 85, .turn_gain = 10,         \
@@ -448,12 +448,16 @@ static const struct fact {
 	SIZE(product.near_part, "contract"),
 	SIZE(product.line, "contract"),
 	SIZE(product.ways, "contract"),
+	SIZE(product.steady_part, "nets"),
+	SIZE(product.fetch_products, "nets"),
 	SIZE(product.thin, "contract"),
 	SIZE(product.copy_chunks, "contract"),
 	SIZE(product.max_whole, "contract"),
 	SIZE(product.column_chunks, "contract"),
 	SIZE(product.copied_chunks, "contract"),
 	SIZE(product.chunk_panels, "contract"),
+	SIZE(product.row_chunks, "contract"),
+	SIZE(product.shared_cycles, "contract"),
 	SIZE(product.few_chunks, "contract"),
 	SIZE(product.few_run, "contract"),
 	SIZE(product.few_rows_longest, "contract"),

@@ -111,12 +111,16 @@ typedef struct machine_product {
 	int32_t lone_ahead;    /* terms ahead of it are prefetched */
 	int32_t near_part;     /* of the first cache: rows read in place */
 	int32_t line, ways;    /* bytes of a line and lines of a set, there */
+	int32_t steady_part;   /* of the second cache: a factor that stays is not there */
+	int32_t fetch_products; /* of a vector, for each prefetch of rows, at least */
 	int32_t thin;	       /* bytes of lines for one byte that is read: too many */
 	int32_t copy_chunks;   /* of a factor that is copied as a whole */
 	int64_t max_whole;     /* bytes of such a factor */
 	int32_t column_chunks; /* pieces of the columns, where there are many */
 	int32_t copied_chunks; /* of all, where rows are copied for each */
 	int32_t chunk_panels;  /* panels of columns in a chunk, at most */
+	int32_t row_chunks;    /* pieces of the rows, where chunks divide rows, at least */
+	int32_t shared_cycles; /* that a line takes which two cores write */
 	int32_t few_chunks;    /* of few rows */
 	int32_t few_run;       /* .. bytes of a line of y in a chunk, at least */
 	int32_t few_rows_longest;

@@ -155,6 +155,25 @@ static bool is_turned(const struct facts *f, int32_t eqn)
 	       (f->tile[eqn] == NULL || f->tile[eqn]->held == 0);
 }
 
+/* Do chunks divide the rows of its tile, and not the columns? */
+static bool divides_rows(const struct facts *f, int32_t eqn)
+{
+	const loop_node *t = f->tile[eqn];
+	bool divided = false;
+
+	if (t == NULL)
+		return false;
+	for (const loop_node *n = t->up; n != NULL; n = n->up) {
+		if (n->kind != LOOP_BLOCK || !n->parallel)
+			continue;
+		if (n->var == t->var && n->size < f->k->var[n->var].extent)
+			return false;
+		divided |= n->var == t->row_var &&
+			   n->size < f->k->var[n->var].extent;
+	}
+	return divided;
+}
+
 /* Was done what the pass says, as far as the trees show? */
 static bool is_done(const struct facts *f, const loop_decision *d)
 {
@@ -167,6 +186,8 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return has_change(k, LOOP_CHANGE_CUT, d->of, -1);
 	case DECIDE_PASS_TURN:
 		return is_turned(f, d->of);
+	case DECIDE_PASS_DIVIDE:
+		return divides_rows(f, d->of);
 	case DECIDE_PASS_COPY:
 		if (d->with < 0 || is_turned(f, d->of))
 			return is_taken[d->kind];

@@ -23,6 +23,17 @@ static const char conv[] = "program { x: f32[1,8,12,12]  w: f32[16,8,3,3]\n"
 			   "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
 			   "  z = relu(y)\n"
 			   "  return z }";
+/* weights in panels, which the tiles of seven rows prefetch */
+static const char panels[] = "program { x: f32[1,128,7,7]  param w: f32[512,128,3,3]\n"
+			     "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
+			     "  return y }";
+/* .. in place: rows of them */
+static const char in_place[] = "program { x: f32[1,128,28,28]  param w: f32[128,128,3,3]\n"
+			       "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
+			       "  return y }";
+static const char whole_rows[] = "program { x: f32[1,128,28,28]  param w: f32[512,128,1,1]\n"
+				 "  y = conv(x, w)\n"
+				 "  return y }";
 static const char scan[] = "program { x: f32[64,100]\n"
 			   "  y = cumsum(x, axis=1)\n"
 			   "  z = mul(y, 2.0)\n"
@@ -216,6 +227,12 @@ static const struct edit {
 		"scale"},
 	{"another weight", keys, "attention.m#2 = exp_weight(",
 		"attention.m#2 = tanh(", "scale"},
+	{"a prefetch of what is in registers", conv, " start checked",
+		" start checked ahead(y, 16*i_0)", "name"},
+	{"more lines than a tile prefetches", conv, " start checked",
+		" start checked lines 65 ahead 0", "bound"},
+	{"prefetches that are all of one element", conv, " start checked",
+		" start checked ahead(w, 72*i_0, 8 by 0)", "bound"},
 	{"matrix instructions of another machine", conv, " start checked",
 		" matrix start checked", "tile"},
 	{"a loop by warp without warps", scan, "for i_0 < 64", "for i_0 < 64 by warp",
@@ -280,14 +297,21 @@ struct pinned {
 	const char *program, *from, *to;
 	compile_options o;
 	const char *code[2], *text[2]; /* as chosen, as read */
+	const char *has[2]; /* what both texts have, or NULL */
 };
 
 static compilation *made(
 	arena *a, const struct pinned *p, compile_options o, tn_level last)
 {
-	compilation *c = compile_new(a,
-		ir_program_parse(a, p->program, strlen(p->program), "t", interp_loop), &o);
+	ir_program *q = ir_program_parse(
+		a, p->program, strlen(p->program), "t", interp_loop);
+	compilation *c;
 
+	/* as if the program were run again and again */
+	for (int32_t i = 0; i < q->input.n; i++)
+		q->value.at[q->input.at[i]].steady =
+			q->value.at[q->input.at[i]].is_param;
+	c = compile_new(a, q, &o);
 	compile_to(c, last);
 	return c;
 }
@@ -317,6 +341,10 @@ static void pin(arena *a, void *arg)
 
 	p->text[0] = level(a, c, TN_LEVEL_SCHEDULE);
 	p->code[0] = level(a, c, last);
+	for (int32_t i = 0; i < 2 && p->has[i] != NULL; i++)
+		if (strstr(i == 0 ? p->text[0] : p->code[0], p->has[i]) == NULL)
+			env_bug(arena_env(a), "has", "no \"%s\" in\n%s", p->has[i],
+				i == 0 ? p->text[0] : p->code[0]);
 	if (p->from != NULL) {
 		const char *at = strstr(p->text[0], p->from);
 
@@ -342,7 +370,7 @@ static void pin(arena *a, void *arg)
 static void reads_back(void **state)
 {
 	const char *const all[] = {sum, turn, conv, scan, norm, late, half,
-		mask, keys, both, held};
+		mask, keys, both, held, panels, in_place, whole_rows};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -382,6 +410,31 @@ static void refuses(void **state)
 	assert_int_equal(bad, 0);
 }
 
+/* What tiles prefetch of weights. */
+static void prefetches(void **state)
+{
+	static const struct {
+		const char *program, *text, *code;
+	} all[] = {
+		{panels, " lines 3 ahead -240*(i_3%11) + 528*(i_6/7) + 3168 of",
+			"__builtin_prefetch(&q0["},
+		{in_place, " ahead(w, 1152*i_0 + 9*i_3 + 9216, 8 by 1152) of",
+			"__builtin_prefetch(&p2["},
+		{whole_rows, " ahead(w, 128*i_0 + 8*i_2 + 1024) of",
+			"__builtin_prefetch(&p2["},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		struct pinned p = {.program = all[i].program,
+			.has = {all[i].text, all[i].code}};
+		tn_diag d = {0};
+
+		if (unit_run(pin, &p, 0, &d) != TN_OK)
+			fail_msg("%s: %s\n%s", d.rule, d.text, d.extra);
+	}
+}
+
 /* Other schedules than ours are as good. */
 static void accepts(void **state)
 {
@@ -412,6 +465,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_back),
+		cmocka_unit_test(prefetches),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(accepts),
 	};

@@ -234,6 +234,56 @@ static void block_one(contract *c, const contract_product *p)
 	}
 }
 
+/* Does the result have rows of neighbours that begin inside of lines? */
+static bool has_torn_lines(const contract *c, const contract_product *p)
+{
+	const ix_form *at = c->k->eqn[p->eqn].at;
+	int64_t size = contract_factor_bytes(c, p), step;
+
+	/* processors bring lines in pairs */
+	return loop_stride(at, p->j, c->k->var[p->j].extent, &step) && step == 1 &&
+	       loop_stride(at, p->i, c->k->var[p->i].extent, &step) && step > 1 &&
+	       step * size % (2 * c->k->machine->product.line) != 0;
+}
+
+/*
+ * Chunks that divide columns share a line of the result in each row: two cores that
+ * write it take it from each other. If that takes longer than copying the columns
+ * once for each chunk, chunks divide the rows; what reads the result in this order
+ * finds it in the caches of its core, too.
+ */
+static void block_rows(contract *c, const contract_product *p)
+{
+	const machine *m = c->k->machine;
+	int64_t rows = contract_ceil(c->k->var[p->i].extent, p->tile);
+	int64_t panel = (int64_t)p->lanes * p->vectors, pieces;
+	int64_t columns = panel * contract_ceil(c->k->var[p->j].extent, panel);
+	double copy = m->fusion.copy_rows * m->cycles.fma / p->lanes * (double)columns;
+	double share = (double)(m->product.shared_cycles * c->k->var[p->i].extent);
+
+	if (p->turned || p->few || p->pack_x || p->panel_x > 0 || c->number >= 0 ||
+		m->block.warps > 1 || columns <= panel ||
+		!contract_is_readable(c, p, p->y) ||
+		!contract_adjoins(c->k, p->y->form, p->j) ||
+		chunks_of(c, loops_around(c)) > 1 || !has_torn_lines(c, p))
+		return;
+	for (int32_t v = 0; v < c->k->n_vars; v++)
+		if ((p->sums & BIT(v)) != 0)
+			copy *= (double)c->k->var[v].extent;
+	pieces = share < copy * m->product.column_chunks ? 1 + (int64_t)(share / copy)
+							 : m->product.column_chunks;
+	if (pieces > rows)
+		pieces = rows;
+	if (pieces < m->product.row_chunks) {
+		loop_decide(c->k, DECIDE_DIVIDE_COLUMNS, p->eqn, -1,
+			(int64_t)share, (int64_t)copy);
+		return;
+	}
+	loop_decide(c->k, DECIDE_DIVIDE_ROWS, p->eqn, -1, (int64_t)share, (int64_t)copy);
+	c->block[p->i] = p->tile * contract_ceil(rows, pieces);
+	c->block[p->j] = c->k->var[p->j].extent;
+}
+
 /* Sizes for one row: chunks of whole panels. */
 static void block_row(contract *c, const contract_product *p)
 {
@@ -344,6 +394,8 @@ static bool choose_alone(contract *c, contract_product *p)
 	block_one(c, p);
 	if (is_read_in_jumps(c, p))
 		block_jumps(c, p);
+	else
+		block_rows(c, p);
 	return true;
 }
 

@@ -564,6 +564,13 @@ void contract_sizes(contract *c, contract_product *p)
 	}
 	/* tile registers read a panel as fast as it comes from the first cache */
 	fit = (p->tiled ? 1 : 2) * m->memory[MACHINE_L1].bytes / (panel * size) / rest;
+	if (p->turned && contract_ceil(c->k->var[p->j].extent, panel) >=
+				 m->product.copied_chunks) { /* all rows in a chunk: beside the panel */
+		int64_t both = panel + elements(c, p->rows);
+
+		both = m->memory[MACHINE_L1].bytes / (both * size) / rest;
+		fit = both * rest >= m->product.least_fit ? both : fit;
+	}
 	if (fit * rest < m->product.least_fit)
 		fit = contract_ceil(m->product.least_fit, rest);
 	p->sum_block = near_equal(contract_extent(c, p->s), fit);
@@ -623,8 +630,6 @@ static loop_node *tile(contract *c, const contract_product *p)
 	t->unroll = p->vectors;
 	t->n_needs = p->n_needs;
 	t->need = arena_copy(c->k->a, p->need, sizeof p->need);
-	t->n_ahead = p->lone ? c->k->machine->product.lone_ahead
-		     : p->turned && !p->near ? (int32_t)p->sum_block : 0;
 	return t;
 }
 
