@@ -61,7 +61,7 @@
 		.least_keys = 2,                                               \
 		.keys_part = 8, .keys_parts = 3, .block_quarters = 2,          \
 		.mixed_quarters = 3, .panel_quarters = 3, .block_inner = 32,   \
-		.least_fit = 64, .join_waste = 10,             \
+		.window_quarters = 3, .least_fit = 64, .join_waste = 10,             \
 		.join_lanes = 150                                              \
 	}
 
@@ -480,6 +480,7 @@ static const struct fact {
 	SIZE(product.mixed_quarters, "contract"),
 	SIZE(product.panel_quarters, "contract"),
 	SIZE(product.block_inner, "contract"),
+	SIZE(product.window_quarters, "contract"),
 	SIZE(product.least_fit, "contract"),
 	SIZE(product.join_waste, "contract"),
 	SIZE(product.join_lanes, "contract"),

@@ -532,11 +532,38 @@ static void size_lone(contract *c, contract_product *p)
 	p->whole_x = p->pack_y = p->few = false;
 }
 
+/*
+ * Values of the first sum whose panel fits the first caches; each has `rest` terms.
+ * Panels of sliding windows are copied for each block of rows: the copy should not
+ * leave the first cache, nor should few rows that meet many panels.
+ */
+static int64_t terms_at_once(const contract *c, const contract_product *p, int64_t rest)
+{
+	const machine *m = c->k->machine;
+	int64_t size = contract_factor_bytes(c, p), near = m->memory[MACHINE_L1].bytes;
+	int64_t panel = (int64_t)p->lanes * p->vectors, n = 2 * near;
+
+	if (p->tiled) /* it is read as fast as it comes from the first cache */
+		n = near;
+	else if (rest > 1 && !p->turned && p->dot == 0)
+		n = near * m->product.window_quarters / 4;
+	n = n / (panel * size) / rest;
+	if (p->turned && contract_ceil(c->k->var[p->j].extent, panel) >=
+				 m->product.copied_chunks) { /* all rows in a chunk */
+		int64_t both = panel + elements(c, p->rows);
+
+		both = near / (both * size) / rest;
+		n = both * rest >= m->product.least_fit ? both : n;
+	}
+	return n * rest < m->product.least_fit ? contract_ceil(m->product.least_fit, rest)
+					       : n;
+}
+
 /* Chooses equal tiles, and panels that fit the first caches. */
 void contract_sizes(contract *c, contract_product *p)
 {
 	const machine *m = c->k->machine;
-	int64_t size, panel;
+	int64_t size;
 	int64_t rest = elements(c, p->sums) / contract_extent(c, p->s), fit;
 	int64_t near; /* bytes */
 	bool in_lanes;
@@ -550,7 +577,6 @@ void contract_sizes(contract *c, contract_product *p)
 	contract_choose_dot(c, p);
 	contract_choose_tiles(c, p);
 	size = contract_factor_bytes(c, p);
-	panel = (int64_t)p->lanes * p->vectors;
 	/*
 	 * registers: accumulators, a row of the panel, an element of the other
 	 * factor
@@ -562,18 +588,7 @@ void contract_sizes(contract *c, contract_product *p)
 		size_shared(c, p, rest);
 		return;
 	}
-	/* tile registers read a panel as fast as it comes from the first cache */
-	fit = (p->tiled ? 1 : 2) * m->memory[MACHINE_L1].bytes / (panel * size) / rest;
-	if (p->turned && contract_ceil(c->k->var[p->j].extent, panel) >=
-				 m->product.copied_chunks) { /* all rows in a chunk: beside the panel */
-		int64_t both = panel + elements(c, p->rows);
-
-		both = m->memory[MACHINE_L1].bytes / (both * size) / rest;
-		fit = both * rest >= m->product.least_fit ? both : fit;
-	}
-	if (fit * rest < m->product.least_fit)
-		fit = contract_ceil(m->product.least_fit, rest);
-	p->sum_block = near_equal(contract_extent(c, p->s), fit);
+	p->sum_block = near_equal(contract_extent(c, p->s), terms_at_once(c, p, rest));
 	if (p->dot > 0) /* blocks begin at whole groups, of whole instructions */
 		fit = p->tiled ? p->dot * m->tiles.rows : p->dot;
 	if (p->dot > 0)
