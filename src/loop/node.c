@@ -99,6 +99,14 @@ void loop_find_twins(loop_kernel *k)
 		find_twins(k->phase[i].root, k->phase[i].n_roots);
 }
 
+const loop_node *loop_block_around(const loop_node *n, int32_t var)
+{
+	for (n = n->up; n != NULL; n = n->up)
+		if (n->kind == LOOP_BLOCK && n->var == var)
+			return n;
+	return NULL;
+}
+
 loop_set loop_node_open(const loop_node *n)
 {
 	loop_set s = 0;

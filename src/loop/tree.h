@@ -21,6 +21,8 @@ void loop_set_twins(loop_node *n, const loop_node *first);
 void loop_find_twins(loop_kernel *k);
 loop_set loop_node_open(
 	const loop_node *n); /* vars walked by FOR at and above */
+/* The innermost block of var around n, or NULL; after loop_link. */
+const loop_node *loop_block_around(const loop_node *n, int32_t var);
 
 /* locate.c: DONE nodes, buffers, their scopes and offsets */
 void loop_locate(loop_kernel *k);

@@ -27,19 +27,10 @@ struct fetch {
 	const ix_form **with;
 };
 
-/* The innermost block of var around n, or NULL. */
-static const loop_node *block_around(const loop_node *n, int32_t var)
-{
-	for (n = n->up; n != NULL; n = n->up)
-		if (n->kind == LOOP_BLOCK && n->var == var)
-			return n;
-	return NULL;
-}
-
 /* How many values of its variable the block n walks through. */
 static int64_t walked(const loop_kernel *k, const loop_node *n)
 {
-	const loop_node *u = block_around(n, n->var);
+	const loop_node *u = loop_block_around(n, n->var);
 
 	return u != NULL ? u->size : k->var[n->var].extent;
 }
@@ -312,9 +303,9 @@ static void fetch(loop_kernel *k, loop_node *n)
 	if (plain && n->row_var < 0)
 		fetch_terms(&f);
 	if (plain && n->row_var >= 0 && k->machine->block.warps <= 1)
-		f.rows = block_around(n, n->row_var);
+		f.rows = loop_block_around(n, n->row_var);
 	if (f.rows != NULL && f.rows->size == n->size) {
-		block = block_around(n, f.sum);
+		block = loop_block_around(n, f.sum);
 		f.terms = block != NULL ? block->size : k->var[f.sum].extent;
 		f.with = arena_array(k->a, const ix_form *, k->n_vars + 1);
 		fetch_columns(&f);

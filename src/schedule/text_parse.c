@@ -9,6 +9,8 @@
  */
 #include "schedule/local.h"
 
+#define MOST_AWAY ((int64_t)1 << 40) /* elements that a prefetch may be away */
+
 struct parse {
 	lex *l;
 	loop_kernel *k;
@@ -379,6 +381,19 @@ static bool may_prefetch(const struct parse *p, const loop_node *n, int32_t tens
 		       p->k->eqn[eqn].pack);
 }
 
+/* An element to prefetch: its address is computed in 64 bits. */
+static const ix_form *near_form(struct parse *p)
+{
+	const lex_token *at = lex_peek(p->l);
+	const ix_form *f = form(p);
+	int64_t min, max;
+
+	ix_range(&p->k->dom, f, &min, &max);
+	fail_if(p, min < -MOST_AWAY || max > MOST_AWAY, at, "bound",
+		"an element to prefetch must be within 2^40 of the first");
+	return f;
+}
+
 static void parse_ahead(struct parse *p, loop_node *n, bool far)
 {
 	loop_ahead *list = arena_array(p->k->a, loop_ahead, n->n_ahead + 1);
@@ -391,7 +406,7 @@ static void parse_ahead(struct parse *p, loop_node *n, bool far)
 		lex_peek(p->l), "name",
 		"only tensors in memory can be prefetched, and by tiles also copies of factors");
 	lex_need(p->l, ",");
-	list[n->n_ahead].at = form(p);
+	list[n->n_ahead].at = near_form(p);
 	if (n->kind == LOOP_TILE && lex_eat(p->l, ",")) {
 		list[n->n_ahead].n = (int32_t)number(p, 1, LOOP_MAX_FETCH, "elements to prefetch");
 		lex_need(p->l, "by");
@@ -527,7 +542,7 @@ static loop_node *parse_tile(struct parse *p)
 	if (lex_eat(p->l, "lines")) {
 		n->lines = (int32_t)number(p, 1, LOOP_MAX_FETCH, "the lines to prefetch");
 		lex_need(p->l, "ahead");
-		n->behind = form(p);
+		n->behind = near_form(p);
 	}
 	while (lex_is(p->l, "needs") || lex_is(p->l, "near") || lex_is(p->l, "ahead"))
 		attribute(p, n);

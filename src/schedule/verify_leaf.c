@@ -95,19 +95,10 @@ static void check_factors(struct sv *v, const loop_node *n)
 			verify_eqn(v, n->eqn));
 }
 
-/* The innermost block of var around n, or NULL. */
-static const loop_node *block_around(const loop_node *n, int32_t var)
-{
-	for (n = n->up; n != NULL; n = n->up)
-		if (n->kind == LOOP_BLOCK && n->var == var)
-			return n;
-	return NULL;
-}
-
 static void check_block(struct sv *v, const loop_node *n, int32_t var,
 	int64_t size, const char *what)
 {
-	const loop_node *b = block_around(n, var);
+	const loop_node *b = loop_block_around(n, var);
 
 	if (b == NULL || b->size != size)
 		verify_fail(v, n, "tile",
