@@ -157,7 +157,7 @@ static void take_ahead(struct recipe *r)
 
 static void take_fetch(struct recipe *r)
 {
-	loop_fetch_tiles(r->k); /* a cut sum has tiles beside other loops */
+	loop_fetch_tiles(r->k); /* also where only a cut sum has tiles */
 }
 
 static void take_wide(struct recipe *r)

@@ -111,8 +111,8 @@ typedef struct machine_product {
 	int32_t lone_ahead;    /* terms ahead of it are prefetched */
 	int32_t near_part;     /* of the first cache: rows read in place */
 	int32_t line, ways;    /* bytes of a line and lines of a set, there */
-	int32_t steady_part;   /* of the second cache: a factor that stays is not there */
-	int32_t fetch_products; /* of a vector, for each prefetch of rows, at least */
+	int32_t steady_part;   /* of the second cache: larger weights come from memory */
+	int32_t fetch_products; /* of vectors, at least, for each prefetch of rows */
 	int32_t thin;	       /* bytes of lines for one byte that is read: too many */
 	int32_t copy_chunks;   /* of a factor that is copied as a whole */
 	int64_t max_whole;     /* bytes of such a factor */
