@@ -106,6 +106,24 @@ static ir_number apply(const function *f, const ir_number *x)
 }
 
 /*
+ * The ends of an integer type: an interval of width 4 about an i2 is not a point.
+ * u64 is stored in an int64_t, whose ends it has; no double is nearer to 2^63 - 1.
+ */
+static double least_of(tn_dtype t)
+{
+	return dtype_is_unsigned(t) && dtype_bits(t) < 64
+		? 0
+		: -ldexp(1, dtype_bits(t) - 1);
+}
+
+static double most_of(tn_dtype t)
+{
+	int32_t bits = dtype_bits(t) - !dtype_is_unsigned(t);
+
+	return bits < 63 ? ldexp(1, bits) - 1 : 0x1.fffffffffffffp62;
+}
+
+/*
  * Places in the interval of x, the middle first. A function of one argument is
  * looked at more closely: between few places a sine may go up and down.
  */
@@ -135,8 +153,8 @@ static int32_t samples(tn_dtype t, shadow x, bool closely, ir_number *at)
 		if (fabs(x.v.f) <= x.e) /* 1 / x: the pole itself */
 			at[n++].f = 0;
 	} else {
-		at[n++].i = (int64_t)((double)x.v.i - x.e);
-		at[n++].i = (int64_t)((double)x.v.i + x.e);
+		at[n++].i = (int64_t)fmax((double)x.v.i - x.e, least_of(t));
+		at[n++].i = (int64_t)fmin((double)x.v.i + x.e, most_of(t));
 	}
 	return n;
 }
