@@ -121,8 +121,9 @@ TN_API TN_MUST_USE tn_status tn_onnx_build(tn_program **out, tn_onnx *m);
 TN_API TN_MUST_USE tn_status tn_onnx_stage(tn_program **out, tn_onnx *m);
 TN_API bool tn_program_is_staged(const tn_program *p);
 /**
- * Open and build, with nothing given; a model whose shapes are not known
- * without data becomes one of tn_onnx_stage.
+ * Open and build, with nothing given and values of at least 2 elements folded
+ * (tn_onnx_fold); a model whose shapes are not known without data becomes one of
+ * tn_onnx_stage.
  */
 TN_API TN_MUST_USE tn_status tn_onnx_load(
 	tn_program **out, tn_context *c, const char *path);

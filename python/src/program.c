@@ -108,6 +108,7 @@ static PyObject *onnx(PyObject *module, PyObject *args)
 	if (s >= 0)
 		s = set_dims(p->model, dims);
 	if (s >= 0) {
+		tn_onnx_fold(p->model, 2);
 		HEAVY(s, tn_onnx_build(&p->p, p->model));
 		if (s < 0 && dims == Py_None) { /* shapes follow from data */
 			tn_context_clear(c->c);

@@ -15,6 +15,6 @@ def load(path, dims=None):
 
     dims: sizes of dimensions that have a name, or of an axis as "x[0]". Without them a
     model whose shapes are not known is compiled for the shapes that it is called with,
-    and then it has no gradient.
+    and then it has no gradient. Weights that nodes of the model make are parameters, too.
     """
     return _onnx(os.fspath(path), dims)

@@ -450,6 +450,7 @@ tn_status tn_onnx_load(tn_program **out, tn_context *c, const char *path)
 	*out = NULL;
 	s = api_call(c, open_model, &k);
 	if (s == TN_OK) {
+		tn_onnx_fold(k.m, 2);
 		b = (struct api_onnx_build){.m = k.m, .a = k.a};
 		s = api_call(c, build, &b);
 		if (s < 0 && wants_data(c))

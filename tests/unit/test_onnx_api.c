@@ -322,6 +322,9 @@ static void test_fold(void **state)
 	assert_true(y[0] == 6 && y[3] == 10);
 	tn_program_free(p);
 	tn_onnx_free(m);
+	assert_int_equal(tn_onnx_load(&p, c, path), TN_OK);
+	assert_int_equal(tn_program_n_params(p), 2);
+	tn_program_free(p);
 	unlink(path);
 	tn_context_free(c);
 }
