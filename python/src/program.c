@@ -9,6 +9,15 @@ enum { MAX = TN_MAX_FUNCTION_ARGS };
 
 static PyTypeObject *program_type;
 
+static void drop_params(program *p)
+{
+	for (int32_t i = 0; i < p->n_params; i++)
+		tn_drop(p->param[i]);
+	free(p->param);
+	p->param = NULL;
+	p->n_params = 0;
+}
+
 static void dealloc(PyObject *self)
 {
 	program *p = (program *)self;
@@ -16,8 +25,7 @@ static void dealloc(PyObject *self)
 	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
 	if (p->c != NULL && context_enter(p->c)) {
-		for (int i = 0; i < p->n_params; i++)
-			tn_drop(p->param[i]);
+		drop_params(p);
 		tn_program_free(p->p);
 		tn_onnx_free(p->model);
 		context_leave(p->c);
@@ -173,10 +181,29 @@ static PyObject *params(PyObject *self, void *unused)
 
 /* ---- calls ---- */
 
-/* Initialisers of a model as tensors, made once. */
+static bool fill_params(program *p, int32_t n)
+{
+	for (; p->n_params < n; p->n_params++) {
+		const tn_value *v = tn_program_param(p->p, p->n_params);
+		tn_tensor *x = tn_at_parameter(NULL, 0, p->c->c, NULL, v->dtype, v->rank,
+			v->shape, tn_program_param_data(p->p, p->n_params));
+
+		p->param[p->n_params] = x;
+		if (!tn_is_valid(x))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Initialisers of a model as tensors, made once, outside of all steps. Nobody writes
+ * to them: kernels keep copies of parameters from call to call.
+ */
 static bool make_params(program *p)
 {
 	int32_t n = tn_program_n_params(p->p);
+	tn_status s;
+	bool good;
 
 	if (p->param != NULL || n == 0)
 		return true;
@@ -185,18 +212,15 @@ static bool make_params(program *p)
 		PyErr_NoMemory();
 		return false;
 	}
-	for (int32_t i = 0; i < n; i++) {
-		const tn_value *v = tn_program_param(p->p, i);
-
-		p->param[i] = tn_at_tensor_new(NULL, 0, p->c->c, v->dtype, v->rank,
-			v->shape, tn_program_param_data(p->p, i));
-		p->n_params = i + 1;
-		if (!tn_is_valid(p->param[i])) {
-			error_raise(p->c);
-			return false;
-		}
-	}
-	return true;
+	s = tn_no_grad_enter(p->c->c);
+	good = s >= 0 && fill_params(p, n);
+	if (!good)
+		error_raise(p->c);
+	if (s >= 0)
+		s = tn_no_grad_leave(p->c->c);
+	if (!good || !error_check(p->c, s))
+		drop_params(p);
+	return p->param != NULL;
 }
 
 static PyObject *apply(program *p, tn_tensor **in, int n)

@@ -71,3 +71,22 @@ def test_models(tmp_path):
         tenon.onnx.load(tmp_path / "bad.onnx")
     with pytest.raises(tenon.Error):
         tenon.onnx.load(model, dims={"nothing": 3})
+
+
+def test_model_in_scopes():
+    """The weights of a model are made by its first call, and outlive what is around it."""
+    path = ROOT / "tests" / "golden" / "cli" / "data" / "train" / "small.onnx"
+    x = tenon.ones([2, 1, 4, 4])
+    want = tenon.onnx.load(path, dims={"x[0]": 2})(x)[0].tolist()
+    scoped = tenon.onnx.load(path, dims={"x[0]": 2})
+    with tenon.step():
+        assert scoped(x)[0].tolist() == want
+    assert scoped(x)[0].tolist() == want
+    assert scoped(x)[0].tolist() == want
+    traced = tenon.onnx.load(path, dims={"x[0]": 2})
+    f = tenon.compile(lambda a: traced(a)[0])
+    for _ in range(3):
+        assert f(x).tolist() == want
+    assert traced(x)[0].tolist() == want
+    with tenon.no_grad():
+        assert traced(x)[0].tolist() == want
