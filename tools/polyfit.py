@@ -193,6 +193,21 @@ def cos_fit():
     return fit(f, w, 3, D("1e-8"), (PI / 4 * D("1.001")) ** 2)
 
 
+def pow_fit():
+    """log2((1+s)/(1-s)) = 2/ln(2) s + s^3 P(s^2), s up to 3 - sqrt(8)"""
+    def log2(s):
+        return ((1 + s) / (1 - s)).ln() / LN2
+
+    def f(t):
+        s = t.sqrt()
+        return (log2(s) - 2 / LN2 * s) / (t * s)
+
+    def w(t):
+        s = t.sqrt()
+        return t * s / log2(s)
+    return fit(f, w, 4, D("1e-8"), ((3 - D(8).sqrt()) * D("1.001")) ** 2)
+
+
 def split(name, value, bits):
     """value = sum of floats of at most so many bits each"""
     print(f"{name}: split into floats of {bits} bits")
@@ -228,7 +243,7 @@ def two_over_pi():
 
 
 FITS = {"exp": exp_fit, "expm1": expm1_fit, "log": log_fit, "tanh": tanh_fit,
-        "erf": erf_fit, "sin": sin_fit, "cos": cos_fit}
+        "erf": erf_fit, "sin": sin_fit, "cos": cos_fit, "pow": pow_fit}
 
 
 def main():
@@ -240,6 +255,7 @@ def main():
         print(f"\tlargest relative error 2^{float(err.ln() / LN2):.2f}, "
               f"before rounding 2^{float(best.ln() / LN2):.2f}")
     split("ln 2", LN2, [14, 24])
+    split("2/ln 2", 2 / LN2, [12, 24])
     split("pi/2", PI / 2, [11, 11, 11, 11, 24])
     two_over_pi()
 

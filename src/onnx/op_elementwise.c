@@ -219,31 +219,14 @@ void onnx_prelu(node *d)
 	on_set(d, 0, row(d, "prelu", A(x, slope)));
 }
 
-/* The exponent, if it is one number that is known, and leaves the shape of x; else 0. */
-static double exponent(node *d, int32_t x, int32_t y)
-{
-	return onnx_fact(d->x, y)->is_const && on_numel(d, y) == 1 &&
-			       on_rank_of(d, y) <= on_rank_of(d, x)
-		       ? dtype_load_f64(on_dt(d, y), onnx_host(d->x, y), 0)
-		       : 0;
-}
-
 /*
  * The result has the type of the base. An integer base with a float exponent is
- * computed in f64. Squares and, where products are not rounded to less than f32,
- * cubes are products: a power of any numbers takes sixty times as long.
+ * computed in f64.
  */
 void onnx_pow(node *d)
 {
 	int32_t x = on_in(d, 0), y = second(d, x, on_in(d, 1));
 	tn_dtype t = on_dt(d, x), u = on_dt(d, y);
-	double n = exponent(d, x, y);
-
-	if ((n == 2 || n == 3) && (t == TN_F32 || t == TN_F64)) {
-		y = row(d, "square", A(x));
-		on_set(d, 0, n == 3 ? row(d, "mul", A(y, x)) : y);
-		return;
-	}
 
 	if (dtype_is_float(u) && !dtype_is_float(t))
 		x = on_cast_to(d, x, TN_F64);

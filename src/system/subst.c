@@ -177,11 +177,29 @@ static const expr *rewrite_call(
 	return ir_call_simple(w->s, e->fn, arg);
 }
 
-/* Simplifies connectives with a constant operand or two equal operands. */
+/* x to the power of 1, 2 or 3; NULL: another one, which takes longer than a product. */
+static const expr *short_power(ir_system *s, const expr *x, const expr *y)
+{
+	int32_t mul = ir_scalar_find("mul", 3);
+	const expr *r = x;
+	double n;
+
+	if (y->kind != EX_CONST)
+		return NULL;
+	n = dtype_is_float(y->dtype) ? y->c.f : (double)y->c.i;
+	if (n != 1 && n != 2 && n != 3)
+		return NULL;
+	for (; n > 1; n--)
+		r = ex_call(s, mul, (const expr *const[]){r, x});
+	return r;
+}
+
+/* Simplifies connectives with a constant operand or two equal operands, and powers. */
 const expr *ir_call_simple(ir_system *s, int32_t fn, const expr *const *arg)
 {
 	const char *name = ir_scalar_at(fn)->name;
 	bool is_and = strcmp(name, "and") == 0;
+	const expr *r;
 
 	if (is_and || strcmp(name, "or") == 0) {
 		for (int32_t i = 0; i < 2; i++) {
@@ -194,6 +212,9 @@ const expr *ir_call_simple(ir_system *s, int32_t fn, const expr *const *arg)
 		if (arg[0] == arg[1])
 			return arg[0];
 	}
+	if (strchr(ir_scalar_at(fn)->laws, '^') != NULL &&
+		(r = short_power(s, arg[0], arg[1])) != NULL)
+		return r;
 	return ex_call(s, fn, arg);
 }
 

@@ -208,6 +208,8 @@ static double units(const function *f)
 	if (f->fn < 0 || !dtype_is_float(f->result))
 		return 0;
 	s = ir_scalar_at(f->fn);
+	if (strchr(s->laws, '^') != NULL) /* exact for integers only */
+		return 5;
 	return s->g != NULL || s->flops <= 4 ? 0 : 5;
 }
 

@@ -67,6 +67,10 @@ static const struct text texts[] = {
 		"return o"},
 	{"program { x: f32[4] o = pad(x, lo=[0], hi=[0]) return o }",
 		"return x"},
+	/* short powers are products */
+	{"op f(x[i]:float) -> o { o[i] = pow(x[i], 1) + pow(x[i], 2.0) + pow(x[i], 3) + "
+	 "pow(x[i], 0.5) } program { x: f32[4] o = f(x) return o }",
+		"o[i:4] = x[i] + x[i] * x[i] + x[i] * x[i] * x[i] + pow(x[i], 0.5)\nreturn o"},
 	/* extent 0: no equations for empty tensors, identities */
 	{"program { x: f32[0,3] o = exp(x) return o }", "return o"},
 	{"program { x: f32[0,3] o = reduce_max(x, axes=[0]) return o }",

@@ -313,6 +313,10 @@ static void test_laws(void **state)
 				a = f->f(0.75, 0, 0);
 				b = f->f(-1.5, 0, 0);
 				c = f->f(-0.75, 0, 0) / (a * b);
+			} else if (*l == '^') {
+				a = f->f(-1.5, 2, 0) / f->f(-1.5, 1, 0);
+				b = f->f(-1.5, 3, 0) / f->f(-1.5, 2, 0);
+				c = a / b * f->f(-1.5, 1, 0) / -1.5;
 			} else {
 				a = at(f, l, len, 0);
 				b = at(f, l, len, 1);

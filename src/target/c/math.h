@@ -39,14 +39,14 @@
  *   sqrt rsqrt floor ceil trunc round(ties to even)
  *   exp log tanh erf sin cos expm1 log1p sigmoid softplus (F)F
  *   tan asin acos atan sinh cosh asinh acosh atanh (F)F   libm, lane by lane
- *   atan2 (and pow, fmod) (F,F)F                          libm, lane by lane
+ *   atan2 (and fmod) (F,F)F                               libm, lane by lane
  *   isnan isinf (F)M
  *   A mask of one lane may also be 1, as from a < b, where sel takes it.
  *   f32_from_f16 f32_from_bf16 (u16 lanes)f32 lanes,
  *   f16_from_f32 bf16_from_f32 (f32 lanes)u16 lanes: ask with TN_F32
  *   u01(i64 lanes key, i64 lanes counter)f32 lanes: ask with TN_F32
  *
- * f32 helpers are at most 2 ULP off (expm1, log1p, sigmoid, softplus: 4) on
+ * f32 helpers are at most 2 ULP off (expm1, log1p, sigmoid, softplus, pow: 4) on
  * every input: docs/math.md. The f64 ones are libm's.
  */
 #ifndef TARGET_C_MATH_H
