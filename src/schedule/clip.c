@@ -1,5 +1,6 @@
 /*
- * clip.c: restricts the loops of a write in place to the elements it changes.
+ * clip.c: restricts the loops of a write in place to the elements it changes, and
+ * those of a sum to the terms that count.
  *
  * The next version of a tensor is an equation over all elements, even if it
  * differs from the version before only in a box. If both versions use the same
@@ -8,6 +9,12 @@
  *
  *   for i < 128 { for j { w'[i,j] = inside(i - t, 0, 1) ? v[j] : w[i,j] } }
  *     ->  for t <= i < t + 1 { for j { w'[i,j] = v[j] } }
+ *
+ * Terms of a sliding window outside of an image are 0: the loop of its rows walks
+ * those inside, where no lane asks for the row.
+ *
+ *   for j lanes { for a < 3 { s += inside(i + a - 1, 0, 7) ? x[i + a - 1, j] : 0 } }
+ *     ->  for j lanes { for 1 - i <= a < 8 - i { s += x[i + a - 1, j] } }
  */
 #include "schedule/local.h"
 
@@ -46,6 +53,28 @@ static const expr *window_of(loop_kernel *k, const loop_eqn *e)
 	return b->arg[0];
 }
 
+/* The guard outside which a sum, or a maximum, takes nothing in; NULL: it has none. */
+static const expr *counts_inside(loop_kernel *k, const loop_eqn *e)
+{
+	const expr *b = e->body[0];
+
+	if (e->e->n_out != 1 || e->push || e->stage || e->scan_var >= 0 ||
+		(e->e->monoid != IR_SUM && e->e->monoid != IR_MAX &&
+			e->e->monoid != IR_MIN) ||
+		b->kind != EX_SELECT ||
+		b->arg[2] != ir_identity(k->s, e->e->monoid, 0, b->dtype) ||
+		k->machine->block.warps > 1)
+		return NULL;
+	return b->arg[0];
+}
+
+static const expr *clipped_by(loop_kernel *k, const loop_eqn *e)
+{
+	const expr *c = counts_inside(k, e);
+
+	return c != NULL ? c : window_of(k, e);
+}
+
 static void find(struct window *w, loop_node *n)
 {
 	if (n->kind == LOOP_STMT && n->eqn == w->eqn) {
@@ -56,12 +85,60 @@ static void find(struct window *w, loop_node *n)
 		find(w, n->child[i]);
 }
 
-static bool in_lanes(const loop_node *n)
+/* May n be clipped at `rest`: is that known there, and the same in all lanes? */
+static bool is_known(const loop_node *n, const ix_form *rest)
 {
+	loop_set vars = loop_form_vars(rest);
+
+	if ((vars & ~loop_node_open(n->up)) != 0)
+		return false;
 	for (n = n->up; n != NULL; n = n->up)
-		if (n->kind == LOOP_FOR && n->lanes > 1)
-			return true;
-	return false;
+		if (n->kind == LOOP_FOR && n->lanes > 1 && (vars & BIT(n->var)) != 0)
+			return false;
+	return true;
+}
+
+/* A sum in lanes keeps its order. */
+static bool is_whole(const loop_kernel *k, const loop_node *n, int32_t eqn)
+{
+	return n->lanes > 1 && k->eqn[eqn].e->monoid != IR_SET;
+}
+
+/*
+ * How many iterations of n, of whose variable the guard has s times, are outside for
+ * some values of the others? If it is one, a guard costs less than a loop that is not
+ * written out.
+ */
+static int64_t n_outside(loop_kernel *k, const loop_node *n, const ix_form *rest,
+	int64_t s, int64_t lo, int64_t hi)
+{
+	int64_t ext = k->var[n->var].extent, sum = 0, min, max;
+	double below, above; /* outside before the first, and behind the last */
+
+	ix_range(&k->dom, rest, &min, &max);
+	below = s > 0 ? (double)lo - (double)min : (double)max - (double)hi + 1;
+	above = s > 0 ? (double)ext - (double)hi + (double)max
+		      : (double)ext - 1 - (double)min + (double)lo;
+	if (below > 0)
+		sum += below < (double)ext ? (int64_t)below : ext;
+	if (above > 0)
+		sum += above < (double)ext ? (int64_t)above : ext;
+	return sum < ext ? sum : ext;
+}
+
+/* Is it worth clipping a sum in n? */
+static bool is_worth(struct window *w, const loop_node *n, const ix_form *rest,
+	int64_t s, int64_t lo, int64_t hi)
+{
+	int64_t ext = w->k->var[n->var].extent;
+	int64_t out = n_outside(w->k, n, rest, s, lo, hi);
+	decide_kind why = !is_known(n, rest) ? DECIDE_CLIPS_LANES
+			  : out <= 1	     ? DECIDE_CLIPS_ONE
+					     : DECIDE_CLIPS_TAKEN;
+
+	if (why == DECIDE_CLIPS_TAKEN || n->n_clip == 0)
+		loop_decide(w->k, why, n->var, w->eqn, out, ext);
+	return why == DECIDE_CLIPS_TAKEN;
 }
 
 /* Clips the innermost loop on which lo <= f < hi depends, if possible. */
@@ -80,11 +157,14 @@ static void clip(struct window *w, const ix_form *f, int64_t lo, int64_t hi)
 			(loop_form_vars(f) & BIT(n->var)) == 0)
 			continue;
 		if (!loop_stride(f, n->var, k->var[n->var].extent, &s) ||
-			(s != 1 && s != -1) || n->backward || in_lanes(n))
+			(s != 1 && s != -1) || n->backward ||
+			is_whole(k, n, w->eqn))
 			return;
 		rest = ix_sub(x, &k->dom, f,
 			ix_scale(x, ix_axis(x, &k->dom, n->var), s));
-		if ((loop_form_vars(rest) & ~loop_node_open(n->up)) != 0)
+		if (k->eqn[w->eqn].e->monoid == IR_SET
+				? !is_known(n, rest)
+				: !is_worth(w, n, rest, s, lo, hi))
 			return;
 		list = arena_array(k->a, loop_clip, n->n_clip + 1);
 		if (n->n_clip > 0)
@@ -92,6 +172,7 @@ static void clip(struct window *w, const ix_form *f, int64_t lo, int64_t hi)
 				(size_t)n->n_clip * sizeof *list);
 		list[n->n_clip++] = (loop_clip){f, lo, hi, rest, s};
 		n->clip = list;
+		n->unroll = 0;
 		return;
 	}
 }
@@ -178,18 +259,17 @@ bool loop_may_clip(loop_kernel *k, const loop_node *n, const loop_clip *clip)
 	while (loop_is_loop(leaf) && leaf->n_child == 1)
 		leaf = leaf->child[0];
 	if (leaf->kind != LOOP_STMT || n->kind != LOOP_FOR || n->backward ||
-		in_lanes(n) ||
-		(loop_form_vars(clip->rest) & ~loop_node_open(n->up)) != 0)
+		is_whole(k, n, leaf->eqn) || !is_known(n, clip->rest))
 		return false;
-	c = window_of(k, &k->eqn[leaf->eqn]);
+	c = clipped_by(k, &k->eqn[leaf->eqn]);
 	return c != NULL && has_clip(c, clip, 0);
 }
 
-void loop_clip_writes(loop_kernel *k)
+void loop_clip_all(loop_kernel *k)
 {
 	loop_link(k);
 	for (int32_t i = 0; i < k->n_eqns; i++) {
-		const expr *c = window_of(k, &k->eqn[i]);
+		const expr *c = clipped_by(k, &k->eqn[i]);
 		struct window w = {.k = k, .eqn = i};
 
 		if (c == NULL)

@@ -202,14 +202,31 @@ static bool takes_lanes(loop_kernel *k, const loop_node *n, int32_t var)
 	       loop_jumps(k, n, n->var, &unit) < loop_jumps(k, n, var, &unit);
 }
 
-/* .. for any loop but that of var to have lanes */
+/* Do all innermost loops below n only add up? Threads are lanes of any sum. */
+static bool adds_up(const loop_kernel *k, const loop_node *n)
+{
+	if (k->machine->block.warps > 1)
+		return false;
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (loop_is_loop(n->child[i])
+				? !adds_up(k, n->child[i])
+				: !loop_has_loops(n) && n->kind == LOOP_FOR &&
+					  !loop_adds_up(k, n->child[i], n->var))
+			return false;
+	return true;
+}
+
+/* .. for any loop but that of var to have lanes; those of a sum would have to be added
+ * up, too, for each element */
 static bool too_short_inside(loop_kernel *k, const loop_node *n, int32_t var)
 {
+	int64_t least = machine_lanes(k->machine, 8);
+	int64_t sum = 2 * k->machine->schedule.least_lanes;
 	int32_t i;
 
 	if (!loop_has_loops(n) && n->kind == LOOP_FOR)
 		return k->var[n->var].extent <
-		       machine_lanes(k->machine, 8);
+		       (sum > least && adds_up(k, n) ? sum : least);
 	for (i = 0; i < n->n_child; i++)
 		if (loop_is_loop(n->child[i]) &&
 			(takes_lanes(k, n->child[i], var) ||
@@ -266,12 +283,16 @@ static bool scans_alone(const loop_kernel *k, const loop_node *n)
 bool loop_wants_lanes(loop_kernel *k, const loop_node *n)
 {
 	bool unit;
-	double here = loop_jumps(k, n, n->var, &unit);
+	double here = loop_jumps(k, n, n->var, &unit), inside;
 	int32_t lanes = loop_lanes_for(k, n);
 
 	if (lanes < 2 || n->backward || loop_too_few(k, n, lanes) || has_lanes(n))
 		return false;
 	if (too_short_inside(k, n, n->var))
 		return !better_below(k, n, n);
-	return scans_alone(k, n) || (unit && here < jumps_inside(k, n));
+	inside = jumps_inside(k, n);
+	return scans_alone(k, n) ||
+	       (unit && (here < inside ||
+				(here == inside && loop_is_small(k, n) &&
+					adds_up(k, n) && !better_below(k, n, n))));
 }

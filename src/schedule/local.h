@@ -102,7 +102,7 @@ int32_t loop_rows_at_once(loop_kernel *k, loop_node *n);
 bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m);
 int64_t loop_stage_bytes(loop_kernel *k, const loop_node *block);
 void loop_stage_columns(loop_kernel *k, loop_node *block);
-void loop_clip_writes(loop_kernel *k);
+void loop_clip_all(loop_kernel *k);
 void loop_split_guards(loop_kernel *k);
 /* Finds guards of the loops below n, in a linked tree. */
 void loop_find_needs(loop_kernel *k, loop_node *n);

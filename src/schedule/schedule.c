@@ -142,7 +142,7 @@ static void take_abreast(struct recipe *r)
 
 static void take_clips(struct recipe *r)
 {
-	loop_clip_writes(r->k);
+	loop_clip_all(r->k);
 }
 
 static void take_guards(struct recipe *r)

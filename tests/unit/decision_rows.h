@@ -213,6 +213,13 @@ static const struct row {
 		" return o }", NULL},
 	{DECIDE_CHUNKS_PLAIN, -1, -1, "program { x: f32[64]\n o = exp(x)\n"
 		" return o }", "none"},
+	{DECIDE_CLIPS_TAKEN, 2, 3, "program { x: f32[1,8,14,14]  w: f32[8,1,3,3]\n"
+		" o = conv(x, w, groups=8, lo=[1,1], hi=[1,1])\n return o }", NULL},
+	{DECIDE_CLIPS_ONE, 1, 3, "program { x: f32[1,8,56,56]  w: f32[8,1,3,3]\n"
+		" o = conv(x, w, groups=8, stride=[2,2], lo=[1,1], hi=[1,1])\n"
+		" return o }", NULL},
+	{DECIDE_CLIPS_LANES, 2, 3, "program { x: f32[1,8,14,14]  w: f32[8,1,3,3]\n"
+		" o = conv(x, w, groups=8, lo=[0,1], hi=[0,1])\n return o }", NULL},
 	{DECIDE_GUARDS_TAKEN, 3, -1, "program { x: f32[4096]\n"
 		" y = pad(x, lo=[40], hi=[40])\n o = exp(y)\n return o }", NULL},
 	{DECIDE_GUARDS_MANY, -1, 6, "program { a: f32[50]  b: f32[50]\n"

@@ -31,7 +31,7 @@ struct facts {
 	loop_set wide[64]; /* by first equation: variables of wide loops */
 	loop_set tiled;	   /* equations with a tile */
 	loop_set lanes[64]; /* by equation: variables that lanes walk */
-	loop_set parts, spans, abreast; /* variables */
+	loop_set parts, spans, clips, abreast; /* variables */
 	loop_set turned, kept; /* stages */
 	loop_set staged;       /* phases */
 	const loop_node *tile[64]; /* by equation */
@@ -45,6 +45,8 @@ static void gather(struct facts *f, const loop_node *n, loop_set lanes)
 		f->wide[n->child[0]->eqn] |= BIT(n->var);
 	if (n->kind == LOOP_SPAN)
 		f->spans |= BIT(n->var);
+	if (n->n_clip > 0)
+		f->clips |= BIT(n->var);
 	if (n->kind == LOOP_FOR && n->up != NULL && n->up->lanes > 1 &&
 		n->unroll > 1)
 		f->abreast |= BIT(n->var);
@@ -174,6 +176,14 @@ static bool divides_rows(const struct facts *f, int32_t eqn)
 	return divided;
 }
 
+static bool streams(const loop_kernel *k, int32_t tensor)
+{
+	for (int32_t p = 0; p < k->n_outputs; p++)
+		if (k->param[p] == tensor)
+			return k->stream[p];
+	return false;
+}
+
 /* Was done what the pass says, as far as the trees show? */
 static bool is_done(const struct facts *f, const loop_decision *d)
 {
@@ -230,11 +240,10 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return (f->wide[d->with] & BIT(d->of)) != 0;
 	case DECIDE_PASS_GUARDS:
 		return (f->spans & BIT(d->of)) != 0;
+	case DECIDE_PASS_CLIPS:
+		return (f->clips & BIT(d->of)) != 0;
 	case DECIDE_PASS_STREAM:
-		for (int32_t p = 0; p < k->n_outputs; p++)
-			if (k->param[p] == d->of)
-				return k->stream[p];
-		return false;
+		return streams(k, d->of);
 	case DECIDE_PASS_ABREAST:
 		return (f->abreast & BIT(d->of)) != 0;
 	case DECIDE_PASS_ROWS:
