@@ -189,7 +189,7 @@ static const expr *short_power(ir_system *s, const expr *x, const expr *y)
 	n = dtype_is_float(y->dtype) ? y->c.f : (double)y->c.i;
 	if (n != 1 && n != 2 && n != 3)
 		return NULL;
-	for (; n > 1; n--)
+	for (int32_t i = 1; i < (int32_t)n; i++)
 		r = ex_call(s, mul, (const expr *const[]){r, x});
 	return r;
 }
