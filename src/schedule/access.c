@@ -61,18 +61,6 @@ struct cost {
 	bool unit, near, far; /* reads of neighbours, of every second one, of others */
 };
 
-/* Are so many lines written, s elements apart, that the first is gone before its next
- * element comes? */
-static bool leaves_cache(
-	const loop_kernel *k, const struct loop_access *a, int64_t s, int64_t n)
-{
-	int64_t line = k->machine->product.line;
-	int64_t size = (int64_t)dtype_size(k->s->tensor.at[a->tensor].dtype);
-
-	return (s < 0 ? -s : s) >= line / size &&
-	       n > k->machine->memory[MACHINE_L1].bytes / line;
-}
-
 static void add_cost(void *arg, const struct loop_access *a)
 {
 	struct cost *c = arg;
@@ -93,7 +81,7 @@ static void add_cost(void *arg, const struct loop_access *a)
 		return;
 	/* lanes with stride 2 are two vectors and a shuffle, not single elements */
 	if (a->write)
-		w = leaves_cache(c->k, a, s, n) ? m->far_jump : m->write_jump;
+		w = m->write_jump;
 	else if (s == m->near_lanes)
 		w = m->near_jump;
 	for (u = a->leaf->up; u != NULL; u = u->up)

@@ -37,7 +37,7 @@
 		.max_chunks = 4096, .min_chunks = 16, .stream_bytes = 8 << 20, \
 		.owner_updates = INT64_MAX,                                    \
 		.least_lanes = 4, .small_inside = 64, .rows_at_once = 8,       \
-		.near_lanes = 2, .near_jump = 0.25, .write_jump = 1.5, .far_jump = 6, \
+		.near_lanes = 2, .near_jump = 0.25, .write_jump = 1.5,         \
 		.near_guard = 16, .ahead_bytes = 2048, .ahead_ops = 12,        \
 		.turn_bytes = 512, .sum_vectors = 4, .long_vectors = 2,        \
 		.rows_abreast = 8, .abreast_ops = 8,                           \
@@ -134,7 +134,7 @@
 		.stream_bytes = INT64_MAX, .least_lanes = 4,                   \
 		.owner_updates = 32,                                           \
 		.small_inside = INT32_MAX, .rows_at_once = 8, .near_lanes = 2, \
-		.near_jump = 0.25, .write_jump = 1.5, .far_jump = 1.5, .near_guard = 16, \
+		.near_jump = 0.25, .write_jump = 1.5, .near_guard = 16,        \
 		.ahead_bytes = 1, .ahead_ops = 1, .turn_bytes = 512,           \
 		.sum_vectors = 2, .long_vectors = 1, .long_ops = 8,            \
 		.rows_abreast = 1, .abreast_ops = 1, .unrolled_ops = 1, .unrolled_loops = 1, \
@@ -417,7 +417,6 @@ static const struct fact {
 	SIZE(schedule.near_lanes, "nets"),
 	SIZE(schedule.near_jump, "nets"),
 	SIZE(schedule.write_jump, "nets"),
-	FACT(schedule.far_jump, "", "bench/rows.py"),
 	SIZE(schedule.near_guard, "nets"),
 	SIZE(schedule.ahead_bytes, "fused"),
 	SIZE(schedule.ahead_ops, "fused"),

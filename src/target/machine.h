@@ -76,7 +76,6 @@ typedef struct machine_schedule {
 	int32_t near_lanes;   /* lanes so far apart are shuffled */
 	double near_jump;     /* .. which is this part of a jump */
 	double write_jump;    /* a jump of a store, in those of a load */
-	double far_jump;      /* .. to a line that has left the first cache since */
 	int64_t near_guard;   /* cuts so close to an end are worth a vector */
 	int64_t ahead_bytes;  /* what is read soon is asked for so early */
 	int64_t ahead_ops;    /* .. by loops of so many operations */
