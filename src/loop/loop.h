@@ -138,6 +138,9 @@ typedef struct loop_var {
 	int64_t extent;
 	axis_kind kind;
 	const char *name; /* "i_0", in order of first occurrence in the tree */
+	/* of where a sliding window reads: the form over other variables whose
+	 * values, from 0 on, it has; else NULL */
+	const ix_form *slide;
 } loop_var;
 
 typedef uint64_t loop_set; /* of vars */
@@ -212,6 +215,7 @@ typedef enum loop_change_kind {
 	LOOP_CHANGE_SPLIT, /* var, of extent n, becomes other * by + var; other has n / by */
 	LOOP_CHANGE_JOIN,  /* var and its neighbour `other` become one new variable */
 	LOOP_CHANGE_KEYS,  /* all of vars are replaced by var */
+	LOOP_CHANGE_SLIDE, /* var has the values of its slide, for copies */
 	LOOP_CHANGE_CUT,   /* the sum of eqn over var is cut into pieces of `by`, numbered by other */
 	LOOP_CHANGE_COPY,  /* eqn copies an expression */
 	LOOP_CHANGE_KEEP,  /* eqn copies elements of a tensor into a stage */

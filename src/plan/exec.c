@@ -44,8 +44,11 @@ static void bind_types(plan_exec *x, struct bound *b)
 static void bind_params(plan_exec *x, struct bound *b)
 {
 	const plan *p = x->p;
+	int32_t n = b->l->n_params, cells = b->l->cell != NULL ? b->l->code->n_cells : 0;
 
-	b->p = arena_array(x->a, void *, b->l->n_params + 1);
+	b->p = arena_array(x->a, void *, n + cells + 1);
+	for (int32_t c = 0; c < cells; c++)
+		b->p[n + c] = x->slab + p->tensor_bytes + b->l->cell[c];
 	for (int32_t i = 0; i < b->l->n_params; i++) {
 		const plan_location *at = &p->location[b->l->tensor[i]];
 

@@ -263,17 +263,59 @@ static void place_slab(plan *p, arena *a, const plan_options *o)
 	}
 }
 
-/* Does one of its phases copy a steady input? */
-static bool keeps(const plan *p, const plan_launch *l)
+/* The phases that copy a steady input. */
+static uint32_t keeping(const plan *p, const plan_launch *l)
 {
+	uint32_t phases = 0;
+
 	for (int32_t i = 0; i < l->code->n_phases; i++) {
 		int32_t t = plan_copied(l, i);
 
 		if (t >= 0 && p->location[t].where == PLAN_INPUT &&
 			p->s->tensor.at[t].steady)
-			return true;
+			phases |= UINT32_C(1) << i;
 	}
-	return false;
+	return phases;
+}
+
+/* The place of a piece of scratch: that is kept, or of this step, which has used so
+ * much. */
+static size_t place_piece(plan *p, size_t bytes, bool keep, size_t *used)
+{
+	size_t *end = keep ? &p->kept_bytes : used, at = *end;
+
+	*end = plus(p, at, plan_round_up(bytes));
+	return at;
+}
+
+/* What phases keep is apart from what this step has: the memory of that is used by
+ * the next one, and is in the caches. */
+static void place_cells(plan *p, plan_launch *l, uint32_t keep, size_t *used)
+{
+	const c_kernel *k = l->code;
+	size_t *at = arena_array(p->a, size_t, k->n_cells + 1);
+
+	for (int32_t c = 0; c < k->n_cells; c++)
+		at[c] = place_piece(p, k->cell[c].bytes,
+			(k->cell[c].written & keep) != 0, used);
+	l->cell = at;
+}
+
+/* Kept scratch is behind that of all steps. */
+static void move_kept(plan *p, plan_launch *l)
+{
+	uint32_t keep = keeping(p, l);
+	size_t *at = arena_array(p->a, size_t, l->code->n_cells + 1);
+
+	if (l->cell == NULL) {
+		l->scratch_offset = plus(p, l->scratch_offset, p->scratch_bytes);
+		return;
+	}
+	for (int32_t c = 0; c < l->code->n_cells; c++)
+		at[c] = (l->code->cell[c].written & keep) == 0
+				? l->cell[c]
+				: plus(p, l->cell[c], p->scratch_bytes);
+	l->cell = at;
 }
 
 /*
@@ -288,31 +330,27 @@ static void place_scratch(plan *p)
 
 		for (int32_t i = step->first; i < step->first + step->n; i++) {
 			plan_launch *l = &p->launch.at[i];
-			const c_kernel *k;
+			const c_kernel *k = l->code;
+			uint32_t keep;
 
 			if (l->kernel < 0)
 				continue;
-			k = l->code;
 			if (plan_round_up(k->local_bytes) > p->local_bytes)
 				p->local_bytes = plan_round_up(k->local_bytes);
-			if (keeps(p, l)) {
-				l->keeps = true;
-				l->scratch_offset = p->kept_bytes;
-				p->kept_bytes = plus(p, p->kept_bytes,
-					plan_round_up(k->scratch_bytes));
-				continue;
-			}
-			l->scratch_offset = used;
-			used = plus(p, used, plan_round_up(k->scratch_bytes));
+			keep = keeping(p, l);
+			l->keeps = keep != 0;
+			if (k->in_cells)
+				place_cells(p, l, keep, &used);
+			else
+				l->scratch_offset = place_piece(
+					p, k->scratch_bytes, l->keeps, &used);
 		}
 		if (used > p->scratch_bytes)
 			p->scratch_bytes = used;
 	}
 	for (int32_t i = 0; i < p->launch.n; i++)
 		if (p->launch.at[i].keeps)
-			p->launch.at[i].scratch_offset = plus(p,
-				p->launch.at[i].scratch_offset,
-				p->scratch_bytes);
+			move_kept(p, &p->launch.at[i]);
 }
 
 void plan_locate(plan *p, const plan_options *o)

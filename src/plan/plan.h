@@ -48,6 +48,7 @@ typedef struct plan_launch {
 	int32_t n_checks;
 	const c_check *check; /* checks, of the tensors of this launch */
 	size_t scratch_offset; /* after the tensors of the slab */
+	const size_t *cell; /* .. of the code's cells, if it is in cells; else NULL */
 	bool keeps; /* its scratch keeps copies of steady inputs from run to run */
 	bool serial;	       /* too small for several threads */
 } plan_launch;

@@ -129,25 +129,41 @@ static void verify_slab(const plan *p, arena *a)
 		}
 }
 
+/* Adds a piece of scratch that is kept; others are in front of all that is. */
+static void add_scratch(const plan *p, const plan_launch *l, size_t at, size_t bytes,
+	struct range *r, int32_t *n)
+{
+	size_t end = at + bytes;
+
+	if (end <= p->scratch_bytes || bytes == 0)
+		return;
+	if (!l->keeps || at < p->scratch_bytes ||
+		end > p->scratch_bytes + p->kept_bytes)
+		bug(p, "the scratch of a launch is outside its memory", l->tensor[0]);
+	r[(*n)++] = (struct range){at, end, l->tensor[0]};
+}
+
 /* Kept scratch is behind all other scratch, and belongs to one launch. */
 static void verify_kept(const plan *p, arena *a)
 {
-	struct range *r = arena_array(a, struct range, p->launch.n + 1);
+	struct range *r;
 	int32_t n = 0;
 
+	for (int32_t i = 0; i < p->launch.n; i++)
+		if (p->launch.at[i].kernel >= 0)
+			n += p->launch.at[i].code->n_cells + 1;
+	r = arena_array(a, struct range, n + 1);
+	n = 0;
 	for (int32_t i = 0; i < p->launch.n; i++) {
 		const plan_launch *l = &p->launch.at[i];
-		size_t end;
 
 		if (l->kernel < 0)
 			continue;
-		end = l->scratch_offset + l->code->scratch_bytes;
-		if (end > p->scratch_bytes + (l->keeps ? p->kept_bytes : 0) ||
-			(l->keeps && l->scratch_offset < p->scratch_bytes))
-			bug(p, "the scratch of a launch is outside its memory", l->tensor[0]);
-		if (l->keeps)
-			r[n++] = (struct range){
-				l->scratch_offset, end, l->tensor[0]};
+		for (int32_t c = 0; l->cell != NULL && c < l->code->n_cells; c++)
+			add_scratch(p, l, l->cell[c], l->code->cell[c].bytes, r, &n);
+		if (l->cell == NULL)
+			add_scratch(p, l, l->scratch_offset,
+				l->code->scratch_bytes, r, &n);
 	}
 	sort_ranges(r, n);
 	for (int32_t i = 1; i < n; i++)

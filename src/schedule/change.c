@@ -30,7 +30,7 @@ static int32_t add_variable(
 
 	memcpy(var, k->var, (size_t)n * sizeof *var);
 	var[n] = (loop_var){extent, kind,
-		name != NULL ? name : arena_printf(k->a, "i_%d", n)};
+		name != NULL ? name : arena_printf(k->a, "i_%d", n), NULL};
 	k->var = var;
 	k->n_vars = n + 1;
 	return n;
@@ -88,6 +88,20 @@ static void put_eqn(const struct over *w, loop_eqn *e)
 	e->start_at = same ? e->at : put_form(w, e->start_at);
 }
 
+static void put_slides(const struct over *w)
+{
+	for (int32_t v = 0; v < w->k->n_vars; v++)
+		if (w->k->var[v].slide != NULL)
+			w->k->var[v].slide = put_form(w, w->k->var[v].slide);
+}
+
+static void put_eqns(const struct over *w)
+{
+	for (int32_t i = 0; i < w->k->n_eqns; i++)
+		put_eqn(w, &w->k->eqn[i]);
+	put_slides(w);
+}
+
 /* ---- split ---- */
 
 /* Can the statement have two loops instead of this one? */
@@ -119,10 +133,10 @@ bool loop_change_split(loop_kernel *k, int32_t v, int64_t by)
 	w = over_new(k, &dom);
 	w.with[v] = ix_add(k->s->x, &dom, w.with[v],
 		ix_scale(k->s->x, ix_axis(k->s->x, &dom, outer), by));
+	put_eqns(&w);
 	for (int32_t i = 0; i < k->n_eqns; i++) {
 		loop_eqn *e = &k->eqn[i];
 
-		put_eqn(&w, e);
 		if ((e->left & BIT(v)) != 0)
 			e->left |= BIT(outer);
 		if ((e->reduced & BIT(v)) != 0)
@@ -172,10 +186,10 @@ bool loop_change_join(loop_kernel *k, int32_t y, int32_t x)
 	w = over_new(k, &dom);
 	w.with[y] = ix_digit(k->s->x, &dom, z, nx, n);
 	w.with[x] = ix_digit(k->s->x, &dom, z, 1, nx);
+	put_eqns(&w);
 	for (int32_t i = 0; i < k->n_eqns; i++) {
 		loop_eqn *e = &k->eqn[i];
 
-		put_eqn(&w, e);
 		if ((e->left & both) != 0)
 			e->left = (e->left & ~both) | BIT(z);
 		if ((e->reduced & both) != 0)
@@ -218,15 +232,50 @@ bool loop_change_keys(loop_kernel *k, loop_set keys, int32_t to)
 	for (int32_t v = 0; v < k->n_vars; v++)
 		if ((keys & BIT(v)) != 0)
 			w.with[v] = ix_axis(k->s->x, &k->dom, to);
+	put_eqns(&w);
 	for (int32_t i = 0; i < k->n_eqns; i++) {
 		loop_eqn *e = &k->eqn[i];
 
-		put_eqn(&w, e);
 		e->left = renamed(e->left, keys, to);
 		e->reduced = renamed(e->reduced, keys, to);
 	}
 	*loop_changed(k, LOOP_CHANGE_KEYS) = (loop_change){.kind = LOOP_CHANGE_KEYS,
 		.var = to, .other = -1, .eqn = -1, .vars = keys};
+	return true;
+}
+
+/* ---- slide ---- */
+
+/* Is it a sum of variables, each with a factor, that are no slides themselves? */
+static bool is_linear(const loop_kernel *k, const ix_form *f)
+{
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		if (t->kind != IX_DIGIT || t->lo != 1 ||
+			t->hi < k->var[t->axis].extent ||
+			k->var[t->axis].kind == AXIS_S ||
+			k->var[t->axis].slide != NULL)
+			return false;
+	}
+	return f->n > 0;
+}
+
+bool loop_change_slide(loop_kernel *k, const ix_form *f)
+{
+	int64_t min, max;
+	int32_t v;
+
+	if (k->n_vars >= MOST_VARIABLES || !is_linear(k, f))
+		return false;
+	ix_range(&k->dom, f, &min, &max);
+	if (min != 0 || max >= INT32_MAX)
+		return false;
+	v = add_variable(k, max + 1, AXIS_P, NULL);
+	k->var[v].slide = f;
+	k->dom = box_of(k);
+	*loop_changed(k, LOOP_CHANGE_SLIDE) = (loop_change){.kind = LOOP_CHANGE_SLIDE,
+		.var = v, .other = -1, .eqn = -1};
 	return true;
 }
 

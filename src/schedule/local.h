@@ -20,6 +20,7 @@ int32_t loop_add_row(
 bool loop_change_split(loop_kernel *k, int32_t var, int64_t by);
 bool loop_change_join(loop_kernel *k, int32_t y, int32_t x);
 bool loop_change_keys(loop_kernel *k, loop_set keys, int32_t to);
+bool loop_change_slide(loop_kernel *k, const ix_form *f); /* the last variable */
 bool loop_change_cut(loop_kernel *k, int32_t eqn, int32_t var, int64_t by);
 
 /* A copy of the kernel, for the price of what passes would make of it. Passes that

@@ -123,6 +123,11 @@ static void change_line(const struct print *p, const loop_change *c)
 		var_list(p, c->vars);
 		str_printf(p->out, " as %s", p->names[c->var]);
 		break;
+	case LOOP_CHANGE_SLIDE:
+		str_add(p->out, "slide ");
+		form(p, p->k->var[c->var].slide);
+		str_printf(p->out, " as %s", p->names[c->var]);
+		break;
 	case LOOP_CHANGE_CUT:
 		str_add(p->out, "cut ");
 		eqn(p, c->eqn);

@@ -162,6 +162,16 @@ static void parse_keys(struct parse *p, const lex_token *at)
 	changed(p, loop_change_keys(p->k, keys, variable(p)), at);
 }
 
+static void parse_slide(struct parse *p, const lex_token *at)
+{
+	const ix_form *f = form(p);
+
+	fail_if(p, !loop_change_slide(p->k, f), at, "change",
+		"a slide is a sum of variables with factors, whose least value is 0");
+	refresh(p);
+	as_name(p);
+}
+
 /* Gives the tensor of a new equation the name in the text. */
 static void name_result(
 	struct parse *p, int32_t eqn, const char *name, const lex_token *at)
@@ -302,7 +312,7 @@ static bool change(struct parse *p)
 		const char *word;
 		void (*parse)(struct parse *p, const lex_token *at);
 	} words[] = {{"split", parse_split}, {"join", parse_join},
-		{"keys", parse_keys}, {"cut", parse_cut}, {"copy", parse_copy},
+		{"keys", parse_keys}, {"slide", parse_slide}, {"cut", parse_cut}, {"copy", parse_copy},
 		{"keep", parse_keep}, {"row", parse_row}, {"sums", parse_sums},
 		{"past", parse_past}};
 	const lex_token *at = lex_peek(p->l);

@@ -336,7 +336,9 @@ static struct sv verify_new(loop_kernel *k)
 
 	v.same = arena_array(k->a, const ix_form *, k->n_vars + 1);
 	for (int32_t i = 0; i < k->n_vars; i++)
-		v.same[i] = ix_axis(k->s->x, &k->dom, i);
+		v.same[i] = k->var[i].slide != NULL
+				    ? k->var[i].slide
+				    : ix_axis(k->s->x, &k->dom, i);
 	for (int32_t p = 0; p < k->n_phases; p++)
 		for (int32_t i = 0; i < k->phase[p].n_roots; i++)
 			add_leaves(&v, k->phase[p].root[i], p);

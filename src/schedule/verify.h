@@ -11,7 +11,7 @@ struct sv_leaf {
 
 struct sv {
 	loop_kernel *k;
-	const ix_form **same; /* the identity: each variable as a form */
+	const ix_form **same; /* each variable as a form: itself, or its slide */
 	VEC(struct sv_leaf) leaf; /* in order */
 	bool online; /* sums are scaled when the maximum of the keys so far grows */
 	loop_set keys; /* if online: the variable of the keys */

@@ -24,7 +24,9 @@ static const expr *as_copied(void *arg, const expr *read, const ix_dom *d)
 	int32_t eqn, comp;
 
 	if (!loop_maker(k, read->tensor, &eqn, &comp) || !k->eqn[eqn].pack ||
-		k->eqn[eqn].part || read->form != k->eqn[eqn].at)
+		k->eqn[eqn].part ||
+		read->form != ix_subst(k->s->x, d, k->eqn[eqn].at, k->n_vars,
+					k->dom.box.extent, v->same))
 		return NULL;
 	return ex_subst(k->s, d, k->eqn[eqn].body[0], k->n_vars,
 		k->dom.box.extent, v->same, NULL, NULL);

@@ -135,6 +135,9 @@ typedef struct machine_product {
 	int32_t turn_sum;      /* terms that pay for the way of a turned sum */
 	int32_t turn_vectors;  /* of few rows that are turned, at most */
 	int64_t turn_copy;     /* elements of a factor copied for it */
+	int32_t slide_pixels;  /* of a row of an image that are rows of tiles, at least */
+	int32_t slide_sum;     /* .. of so many terms */
+	int32_t slide_copies;  /* elements of its copy for each of its own, at most */
 	int32_t most_equations; /* of a kernel in tiles, with copies of factors */
 	int32_t least_keys, keys_part; /* of a row that goes by in blocks */
 	int32_t keys_parts;  /* of keys_part parts of the second cache */

@@ -398,6 +398,8 @@ static void draw_conv(sketch *k)
 		groups = 1;
 		x[1] = w[1] = 8 + rng_below(&k->r, 16);
 		w[0] = 32 + rng_below(&k->r, 40);
+		if (w[0] % 16 == 0) /* .. and sums long enough for rows of pixels */
+			x[1] = w[1] *= 6;
 	}
 	out.shape[0] = x[0];
 	out.shape[1] = w[0];

@@ -86,6 +86,9 @@ static const struct row {
 	{DECIDE_TURN_TAKEN, 100, 76, "program { x: f32[1,64,7,7]\n"
 		" param w: f32[64,64,3,3]\n"
 		" o = conv(x, w, lo=[1,1], hi=[1,1])\n return o }", NULL},
+	{DECIDE_TURN_SLIDE, 28, 64, "program { x: f32[1,64,28,28]\n"
+		" param w: f32[64,64,3,3]\n"
+		" o = conv(x, w, lo=[1,1], hi=[1,1])\n return o }", NULL},
 	{DECIDE_DIVIDE_ROWS, 51840, 1863, "program { x: f32[1,64,14,14]\n"
 		" w: f32[384,64,1,1]\n o = conv(x, w)\n return o }", NULL},
 	{DECIDE_DIVIDE_COLUMNS, 8640, 11182, "program { x: f32[1,384,14,14]\n"

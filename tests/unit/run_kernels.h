@@ -80,13 +80,15 @@ static inline void *run_array(arena *a, size_t n)
 static inline void run_one(arena *a, void *lib, const c_kernel *k,
 	void **data, struct run_options *o)
 {
-	void **p = arena_array(a, void *, k->n_params + 1);
+	void **p = arena_array(a, void *, k->n_params + k->n_cells + 1);
 	char *scratch = run_array(a, k->scratch_bytes);
 	char *local = run_array(a, k->local_bytes);
 	int64_t err = 0;
 
 	for (int32_t i = 0; i < k->n_params; i++)
 		p[i] = data[k->param[i]];
+	for (int32_t i = 0; i < k->n_cells; i++)
+		p[k->n_params + i] = scratch + k->cell[i].offset;
 	for (int32_t i = 0; i < k->n_phases; i++) {
 		void *sym = dlsym(lib, k->phase[i].fn);
 		run_fn *fn;
@@ -121,10 +123,11 @@ static inline void **run_kernels(arena *a, ir_system *s, fuse_plan *plan,
 	void **data = arena_array(a, void *, s->tensor.n + 1);
 	const c_kernel **k = arena_array(
 		a, const c_kernel *, plan->kernel.n + 1);
+	int32_t n = s->tensor.n; /* schedules add others */
 	str text = str_new(a);
 	void *lib;
 
-	for (int32_t i = 0; i < s->tensor.n; i++)
+	for (int32_t i = 0; i < n; i++)
 		data[i] = run_array(a, (size_t)s->tensor.at[i].numel *
 				dtype_size(s->tensor.at[i].dtype));
 	for (int32_t i = 0; i < s->input.n; i++) {
@@ -165,7 +168,7 @@ static inline void **run_kernels(arena *a, ir_system *s, fuse_plan *plan,
 			run_one(a, lib, k[i], data, o);
 	}
 	dlclose(lib);
-	for (int32_t i = 0; i < s->tensor.n; i++)
+	for (int32_t i = 0; i < n; i++)
 		if (plan->alias != NULL && plan->alias[i] >= 0)
 			memcpy(data[i], data[plan->alias[i]],
 				(size_t)s->tensor.at[i].numel *

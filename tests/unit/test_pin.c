@@ -23,12 +23,17 @@ static const char conv[] = "program { x: f32[1,8,12,12]  w: f32[16,8,3,3]\n"
 			   "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
 			   "  z = relu(y)\n"
 			   "  return z }";
+/* pixels are rows of tiles */
+static const char slid[] = "program { x: f32[1,64,28,28]  param w: f32[64,64,3,3]\n"
+			   "  y = conv(x, w, stride=2, lo=[1,1], hi=[1,1])\n"
+			   "  z = relu(y)\n"
+			   "  return z }";
 /* weights in panels, which the tiles of seven rows prefetch */
 static const char panels[] = "program { x: f32[1,128,7,7]  param w: f32[512,128,3,3]\n"
 			     "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
 			     "  return y }";
 /* .. in place: rows of them */
-static const char in_place[] = "program { x: f32[1,128,28,28]  param w: f32[128,128,3,3]\n"
+static const char in_place[] = "program { x: f32[1,384,28,28]  param w: f32[40,384,3,3]\n"
 			       "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
 			       "  return y }";
 static const char whole_rows[] = "program { x: f32[1,128,28,28]  param w: f32[512,128,1,1]\n"
@@ -283,6 +288,22 @@ static const struct edit {
 		"scale"},
 	{"factors less another number", dots, "less -9, 0", "less -8, 0",
 		"tile"},
+	{"a slide that begins elsewhere", slid, "slide 2*i_1 + i_4 as",
+		"slide 2*i_1 + i_4 + 1 as", "change"},
+	{"a slide of one that slides", slid, "slide 2*i_2 + i_5 as",
+		"slide i_6 + i_5 as", "change"},
+	{"a slide of a digit", slid, "slide 2*i_2 + i_5 as",
+		"slide i_2/2 + i_5 as", "change"},
+	{"another stride of the slide", slid, "slide 2*i_2 + i_5 as",
+		"slide i_2 + i_5 as", "bound"},
+	{"an image that is one pixel away", slid, "28*i_6 + i_7 - 29]",
+		"28*i_6 + i_7 - 28]", "tile"},
+	{"a border that is too wide", slid, "inside(i_7 - 1, 0, 28)",
+		"inside(i_7 - 1, 0, 27)", "tile"},
+	{"a window that reads beside it", slid, "+ 29*i_4 + i_5],",
+		"+ 29*i_4 + i_5 + 1],", "tile"},
+	{"rows of an image that are not copied", slid, "for i_6 < 29 {",
+		"for i_6 < 29 needs (i_6, 0, 28) {", "guard"},
 	{"pairs of bytes", dots, "dot 4", "dot 2", "tile"},
 	{"a copy in other groups", dots, "group 4 of", "group 2 of", "lanes"},
 	{"a copy that is in no groups", dots, " group 4 of i_2", "", "turn"},
@@ -382,7 +403,7 @@ static void pin(arena *a, void *arg)
 static void reads_back(void **state)
 {
 	const char *const all[] = {sum, turn, conv, scan, norm, late, half,
-		mask, keys, both, held, panels, in_place, whole_rows};
+		mask, keys, both, held, panels, in_place, whole_rows, slid};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -430,7 +451,7 @@ static void prefetches(void **state)
 	} all[] = {
 		{panels, " lines 3 ahead -240*(i_3%11) + 528*(i_6/7) + 3168 of",
 			"__builtin_prefetch(&q0["},
-		{in_place, " ahead(w, 1152*i_0 + 9*i_3 + 9216, 8 by 1152) of",
+		{in_place, " ahead(w, 3456*i_0 + 9*i_3 + 34560, 10 by 3456) of",
 			"__builtin_prefetch(&p2["},
 		{whole_rows, " ahead(w, 128*i_0 + 8*i_2 + 1024) of",
 			"__builtin_prefetch(&p2["},

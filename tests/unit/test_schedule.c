@@ -173,7 +173,7 @@ static const struct seen seen[] = {
 		"system {\n x: f32[256,1024] input 0\n y: f32[1024,512] input 1\n"
 		" o: f32[256,512]\n a o#0: o[i:256, j:512] += x[1024*i + k] * "
 		"y[512*k + j] for k:1024\n return o\n}\n",
-		{"(void *)((char *)scratch + 0);", "q0[x + 1040 * x]", "_1(void"},
+		{"(void *)((char *)p[3] + 0);", "q0[x + 1040 * x]", "_1(void"},
 		{NULL}},
 	/* pixels of two axes as one: digits of the lanes in front of the sum,
 	 * the mask in front of the channels */

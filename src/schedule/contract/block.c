@@ -399,6 +399,48 @@ static bool choose_alone(contract *c, contract_product *p)
 	return true;
 }
 
+/* Can rows of pixels along v be inside of a panel of filters: does only the image walk
+ * them, and do they follow each other in the result? */
+static bool is_above(const contract *c, const contract_product *p, int32_t v)
+{
+	loop_kernel *k = c->k;
+	int64_t s;
+
+	return (c->chain & BIT(v)) != 0 && v != p->i && v != p->j &&
+	       walks_rows(k, p, v) &&
+	       loop_stride(k->eqn[p->eqn].at, v, k->var[v].extent, &s) &&
+	       s == k->var[p->i].extent;
+}
+
+/* Sizes for pixels and filters: a panel of filters, and as many rows of pixels as
+ * leave enough chunks. */
+static void choose_slide(contract *c, contract_product *p)
+{
+	loop_kernel *k = c->k;
+	int64_t most = k->machine->product.copied_chunks, chunks;
+	int32_t above = -1;
+
+	for (int32_t v = 0; v < k->n_vars; v++)
+		c->block[v] = v == p->i || v == p->j ? k->var[v].extent : 0;
+	contract_slide_roles(c, p);
+	contract_sizes(c, p);
+	c->block[p->j] = (int64_t)p->lanes * p->vectors;
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if (is_above(c, p, v))
+			above = v;
+	if (above >= 0)
+		c->block[above] = k->var[above].extent;
+	chunks = chunks_of(c, loops_around(c)) *
+		 contract_ceil(k->var[p->j].extent, c->block[p->j]);
+	chunks = contract_ceil(most, chunks);
+	if (above >= 0)
+		c->block[above] = contract_ceil(k->var[above].extent, chunks);
+	else
+		c->block[p->i] = p->tile * contract_ceil(
+			contract_ceil(k->var[p->i].extent, p->tile), chunks);
+	contract_slide_roles(c, p);
+}
+
 bool contract_choose_blocks(contract *c)
 {
 	contract_product *p = c->product.at;
@@ -411,6 +453,8 @@ bool contract_choose_blocks(contract *c)
 		block_several(c, to_block(c) & ~(c->online ? c->mixed : 0));
 		if (c->online)
 			contract_online_block(c);
+	} else if (p->slides) {
+		choose_slide(c, p);
 	} else if (!choose_alone(c, p)) { /* other loops of them stay outside */
 		return false;
 	}

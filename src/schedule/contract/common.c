@@ -9,6 +9,20 @@ int64_t contract_ceil(int64_t a, int64_t b)
 	return (a + b - 1) / b;
 }
 
+int64_t contract_filled(int64_t n, int64_t lanes)
+{
+	return 100 * n / (contract_ceil(n, lanes) * lanes);
+}
+
+bool contract_is_steady(
+	const loop_kernel *k, const contract_product *p, const expr *f)
+{
+	return f->kind == EX_READ && !ix_has_fun(f->form) &&
+	       f->dtype == k->eqn[p->eqn].acc[0] &&
+	       loop_param(k, f->tensor) >= 0 &&
+	       k->s->tensor.at[f->tensor].steady;
+}
+
 bool contract_is_kept(const loop_kernel *k, const expr *e)
 {
 	const sys_tensor *t;

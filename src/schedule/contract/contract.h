@@ -25,6 +25,7 @@ typedef struct contract_product {
 	int64_t panel_x;
 	bool turned;  /* columns are not neighbours in the result: contract_turn */
 	bool near;    /* .. and their copy is small */
+	bool slides;  /* .. rows are pixels of an image: slide.c */
 	bool lone; /* no loop walks rows of x, and a copy of y is kept: i is -1 */
 	int32_t n_needs; /* see loop_node.need */
 	ix_fact need[CONTRACT_NEEDS];
@@ -51,6 +52,7 @@ typedef struct contract {
 	loop_set mixed;
 	const loop_node *outer; /* the last loop that is not mixed */
 	int32_t phase; /* the current one */
+	int32_t slid; /* 1 + the product whose rows are pixels: slide.c; 0: none */
 	/* if this phase computes one piece of a sum: the variable of the sum, and
 	 * the variable that numbers the pieces; else -1 */
 	int32_t cut_sum, number;
@@ -110,6 +112,13 @@ bool contract_factors(
 bool contract_classify(contract *c, contract_product *p);
 /* Exchanges rows and columns, if that fills lanes better. */
 bool contract_turn(const contract *c, contract_product *p);
+/* slide.c: the product of steady weights and the window of an image, whose pixels
+ * are to be rows of its tiles; -1: there is none, or it is not worth it. */
+int32_t contract_slide(loop_kernel *k);
+/* Its roles, as contract_classify finds those of others. */
+bool contract_slide_roles(contract *c, contract_product *p);
+/* Copies the image with its border, in a phase before. */
+void contract_pack_image(contract *c, contract_product *p);
 /* Is y so large that most of it comes from beyond the second cache? */
 bool contract_is_far(const contract *c, const contract_product *p);
 /* Can all of a factor be copied before the product? */
@@ -198,6 +207,11 @@ int64_t contract_extent(const contract *c, int32_t var);
 /* Appends a nest without tiles to the body. */
 void contract_put(contract *c, loop_node *body, loop_node *nest);
 int64_t contract_ceil(int64_t a, int64_t b); /* a / b, rounded up */
+/* The percent of their vectors that n elements fill. */
+int64_t contract_filled(int64_t n, int64_t lanes);
+/* Is the factor a bare read of a steady input, as it is multiplied? */
+bool contract_is_steady(
+	const loop_kernel *k, const contract_product *p, const expr *f);
 loop_node *contract_block(
 	contract *c, int32_t var, int64_t size, loop_node *child);
 

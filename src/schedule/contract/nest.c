@@ -164,6 +164,8 @@ bool contract_classify(contract *c, contract_product *p)
 	/* the longest axis of columns that does not fill the lanes */
 	int64_t widest = 0;
 
+	if (c->slid == 1 + p->eqn)
+		return contract_slide_roles(c, p);
 	p->j = -1;
 	if (!contract_factors(k, e, &t))
 		return decline(c, p, t.why, 0, CONTRACT_FACTORS);
@@ -613,7 +615,7 @@ void contract_sizes(contract *c, contract_product *p)
 		size_few(c, p);
 	if (p->turned) { /* copies are made before all chunks, or not at all */
 		p->pack_y = p->few = false;
-		p->whole_x = p->pack_x;
+		p->whole_x = p->pack_x = p->pack_x && !p->slides;
 	}
 }
 
@@ -681,6 +683,7 @@ void contract_done(contract *c, const contract_product *p, loop_node *body)
 /* Adds the statements that store the finished elements, and the epilogue. */
 static void put_behind(contract *c, const contract_product *p, loop_node *body)
 {
+	loop_set all = p->rows | p->columns | p->others, rows = 0;
 	int32_t last = p->turned ? p->i : p->j;
 	loop_node *j = loop_node_for(c->k->a, last, NULL);
 
@@ -689,10 +692,17 @@ static void put_behind(contract *c, const contract_product *p, loop_node *body)
 			c->k->a, j, contract_leaf(c, LOOP_DONE, p->eqn));
 	for (int32_t i = 0; i < p->behind.n; i++)
 		loop_node_adopt(c->k->a, j, p->behind.at[i]);
-	if (j->n_child > 0)
-		contract_put(c, body,
-			around(c, (p->rows | p->columns | p->others) &
-					  ~BIT(last), j));
+	if (j->n_child == 0)
+		return;
+	if (!p->slides) {
+		contract_put(c, body, around(c, all & ~BIT(last), j));
+		return;
+	}
+	/* filters adjoin in the sums: all of a row of pixels, then the next row */
+	rows = p->rows & ~BIT(last);
+	loop_take_lanes(c->k, j);
+	loop_node_adopt(c->k->a, body,
+		around(c, rows, around(c, all & ~rows & ~BIT(last), j)));
 }
 
 static void say_copy(
@@ -728,7 +738,9 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 		contract_pack_whole(c, p, &p->y, p->j);
 		k->eqn[k->n_eqns - 1].panel = (int64_t)p->lanes * p->vectors;
 	}
-	if (p->whole_x && (p->turned || p->panel_x > 0 || is_shared(c, p->x)) &&
+	if (p->slides) {
+		contract_pack_image(c, p);
+	} else if (p->whole_x && (p->turned || p->panel_x > 0 || is_shared(c, p->x)) &&
 		c->k->n_phases + c->before.n + 1 <= LOOP_MAX_PHASES) {
 		if (p->panel_x > 0)
 			contract_pack_panels(c, p);

@@ -16,9 +16,12 @@ bool loop_contract(loop_kernel *k)
 			return false;
 		}
 	contract_split(k);
-	contract_join(k);
-	contract_join_sums(k);
-	contract_cut(k);
+	c.slid = 1 + contract_slide(k);
+	if (c.slid == 0) {
+		contract_join(k);
+		contract_join_sums(k);
+		contract_cut(k);
+	}
 	c.phase = k->n_phases - 1;
 	tiled = contract_phase(&c);
 	for (int32_t p = 0; tiled && p < k->n_phases; p++)

@@ -19,11 +19,6 @@
  */
 #include "schedule/contract/contract.h"
 
-static int64_t filled(int64_t n, int64_t lanes)
-{
-	return 100 * n / (contract_ceil(n, lanes) * lanes);
-}
-
 /* The number of elements over these variables; false: too many. */
 static bool is_small(const loop_kernel *k, loop_set vars, int64_t *n)
 {
@@ -32,17 +27,6 @@ static bool is_small(const loop_kernel *k, loop_set vars, int64_t *n)
 		if ((vars & BIT(v)) != 0 && !mul_ok(*n, k->var[v].extent, n))
 			return false;
 	return *n <= k->machine->product.turn_copy;
-}
-
-/* Is the factor of rows a bare read of a steady input? */
-static bool is_steady(const loop_kernel *k, const contract_product *p)
-{
-	const expr *x = p->x;
-
-	return x->kind == EX_READ && !ix_has_fun(x->form) &&
-	       x->dtype == k->eqn[p->eqn].acc[0] &&
-	       loop_param(k, x->tensor) >= 0 &&
-	       k->s->tensor.at[x->tensor].steady;
 }
 
 static bool decline(const contract *c, const contract_product *p,
@@ -67,7 +51,7 @@ static bool may_turn(const contract *c, const contract_product *p)
 		!is_small(k, loop_expr_vars(k, p->y), &elems))
 		return decline(c, p, DECIDE_TURN_LARGE, 0, m->turn_copy);
 	if ((loop_expr_vars(k, p->x) & ~(p->rows | p->sums)) != 0 ||
-		!is_steady(k, p) || !contract_reads_memory(k, p->y) ||
+		!contract_is_steady(k, p, p->x) || !contract_reads_memory(k, p->y) ||
 		k->n_phases + 2 > LOOP_MAX_PHASES)
 		return decline(c, p, DECIDE_TURN_STEADY, 0, 0);
 	return true;
@@ -118,11 +102,11 @@ bool contract_turn(const contract *c, contract_product *p)
 	int64_t lanes = machine_lanes(
 		k->machine, (int32_t)dtype_size(k->eqn[p->eqn].acc[0]));
 	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent;
-	int64_t rows = filled(m, lanes), columns = filled(n, lanes);
+	int64_t rows = contract_filled(m, lanes), columns = contract_filled(n, lanes);
 	int64_t most = lanes * k->machine->product.turn_vectors;
 
-	if (p->dot > 0 || c->number >= 0)
-		return false;
+	if (p->dot > 0 || c->number >= 0 || p->slides)
+		return p->slides;
 	if (rows >= k->machine->product.full_lanes && is_few(c, p, most)) {
 		loop_decide(k, DECIDE_TURN_FEW, p->eqn, -1, m, most);
 		p->near = true;

@@ -61,6 +61,7 @@ typedef struct c_kernel {
 	size_t scratch_bytes, local_bytes;
 	int32_t n_cells; /* of scratch, by rising offset */
 	const c_cell *cell;
+	bool in_cells; /* cell i is at p[n_params + i]; else `scratch` holds all */
 	/* that the warps of a block share, in phases of several warps */
 	size_t shared_bytes;
 	int32_t n_checks;
@@ -82,10 +83,7 @@ typedef struct c_target {
 	const char *(*failure)(int64_t err, int64_t *line);
 } c_target;
 extern const c_target c_gnu; /* c_print, c_unit */
-/*
- * The same for one file of C that has no scratch: cell i of a kernel is at
- * p[n_params + i]. Functions begin with KERNEL, which the file defines.
- */
+/* The same for a file that is exported, and defines KERNEL: functions begin with it. */
 extern const c_target c_apart;
 /* The same two, with a*b + c in two roundings whatever the machine has. */
 extern const c_target c_unfused, c_apart_unfused;

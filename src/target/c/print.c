@@ -458,11 +458,13 @@ static void find_used(printer *p, const kern_block *b)
 /* Where the scratch of array r begins: an expression. */
 static const char *scratch_at(printer *p, const kern_array *r)
 {
-	const c_kernel *cells = p->more;
+	const struct c_places *places = p->more;
+	const c_kernel *cells;
 	int32_t i = 0;
 
-	if (cells == NULL)
+	if (places == NULL)
 		return arena_printf(p->a, "scratch + %" PRId64, r->offset);
+	cells = places->cells;
 	while (i + 1 < cells->n_cells &&
 		cells->cell[i + 1].offset <= (size_t)r->offset)
 		i++;
@@ -510,10 +512,12 @@ static void leave(printer *p)
 
 static void head(printer *p, str *out, const char *name)
 {
+	const struct c_places *places = p->more;
+
 	str_printf(out,
 		"%svoid %s(void *const *p, void *scratch, void *local,\n"
 		"	i64 chunk, i64 *err)\n{\n",
-		p->more != NULL ? "KERNEL " : "", name);
+		places != NULL && places->exported ? "KERNEL " : "", name);
 }
 
 static void nothing(printer *p)
@@ -643,6 +647,7 @@ c_kernel *c_print_as(
 	}
 	copy_header(a, out, k);
 	c_find_cells(a, k, out);
+	out->in_cells = more != NULL;
 	for (int32_t i = 0; i < k->n_phases; i++) {
 		out->phase[i].uses = arena_copy(a, used[i],
 			((size_t)k->array.n + 1) * sizeof *used[i]);
@@ -662,25 +667,27 @@ c_kernel *c_print_as(
 	return out;
 }
 
-c_kernel *c_print(arena *a, const kern_kernel *k)
-{
-	return c_print_as(a, k, &gnu, NULL);
-}
-
-static c_kernel *apart(arena *a, const kern_kernel *k, const dialect *d)
+static c_kernel *in_cells(
+	arena *a, const kern_kernel *k, const dialect *d, bool exported)
 {
 	c_kernel *cells = arena_make(a, c_kernel);
+	struct c_places places = {cells, exported};
 
 	c_find_cells(a, k, cells);
-	return c_print_as(a, k, d, cells);
+	return c_print_as(a, k, d, &places);
+}
+
+c_kernel *c_print(arena *a, const kern_kernel *k)
+{
+	return in_cells(a, k, &gnu, false);
 }
 
 c_kernel *c_print_apart(arena *a, const kern_kernel *k)
 {
-	return apart(a, k, &gnu);
+	return in_cells(a, k, &gnu, true);
 }
 
 c_kernel *c_print_plain(arena *a, const kern_kernel *k)
 {
-	return apart(a, k, &plain);
+	return in_cells(a, k, &plain, true);
 }

@@ -96,6 +96,11 @@ typedef struct dialect {
 	void (*head)(printer *p, str *out, const char *name);
 } dialect;
 
+/* Where a kernel's scratch is; no such places: all of it is at `scratch`. */
+struct c_places {
+	const c_kernel *cells; /* cell i is at p[n_params + i] */
+	bool exported;	       /* functions begin with KERNEL */
+};
 /* cells.c: lists the cells of k, with their offsets and sizes */
 void c_find_cells(arena *a, const kern_kernel *k, c_kernel *out);
 

@@ -221,7 +221,7 @@ static void unit_plain(str *out, const c_kernel *const *k, int32_t n)
 }
 
 const c_target c_gnu = {"c", c_print, c_unit, NULL};
-const c_target c_apart = {"c", c_print_apart, c_unit, NULL};
 const c_target c_unfused = {"c", c_print, unit_unfused, NULL};
+const c_target c_apart = {"c", c_print_apart, c_unit, NULL};
 const c_target c_apart_unfused = {"c", c_print_apart, unit_unfused, NULL};
 const c_target c_apart_plain = {"c", c_print_plain, unit_plain, NULL};

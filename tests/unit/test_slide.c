@@ -1,0 +1,214 @@
+/*
+ * test_slide.c: convolutions whose pixels are rows of tiles (contract/slide.c) equal
+ * their slow meaning: strides, dilation, borders on one side, on some axes or on
+ * none, groups, one to three axes, on vectors of 64 and 32 bytes; with infinities and
+ * NaN beside borders, then with sums in several blocks and chunks in another order.
+ */
+#include "unit.h"
+#include "system_parse.h"
+#include "schedule/decision.h"
+
+#include "run_kernels.h"
+
+#include <math.h>
+
+/* w is steady. Few pixels, and as many terms as the schedule asks for. */
+static const struct slid {
+	const char *text;
+	bool taken;
+} systems[] = {
+	{"system {\n x: f32[2,32,17,19] input 0\n w: f32[48,32,3,3] input 1\n"
+	 " r: f32[2,48,9,10] input 2\n y: f32[2,48,9,10]\n z: f32[2,48,9,10]\n"
+	 " q: f32[2,48,9,10]\n conv a#0: y[n:2, f:48, y_0:9, y_1:10] += "
+	 "sel(inside(2*y_0 + k_0 - 1, 0, 17) and inside(2*y_1 + k_1 - 1, 0, 19), "
+	 "x[10336*n + 38*y_0 + 2*y_1 + 323*c + 19*k_0 + k_1 - 20] * "
+	 "w[288*f + 9*c + 3*k_0 + k_1], 0) for c:32, k_0:3, k_1:3\n"
+	 " add b#1: z[i:8640] = y[i] + r[i]\n relu c#2: q[i:8640] = relu(z[i])\n"
+	 " return q\n}\n", true},
+	/* one axis, dilated */
+	{"system {\n x: f32[1,90,70] input 0\n w: f32[46,90,3] input 1\n"
+	 " y: f32[1,46,70]\n conv a#0: y[f:46, z:70] += "
+	 "sel(inside(z + 2*k - 3, 0, 70), x[z + 70*c + 2*k - 3] * "
+	 "w[270*f + 3*c + k], 0) for c:90, k:3\n return y\n}\n", true},
+	/* no border: the image is read where it lies */
+	{"system {\n x: f32[1,40,12,18] input 0\n w: f32[64,40,2,5] input 1\n"
+	 " y: f32[1,64,11,14]\n conv a#0: y[f:64, y_0:11, y_1:14] += "
+	 "x[18*y_0 + y_1 + 216*c + 18*k_0 + k_1] * w[400*f + 10*c + 5*k_0 + k_1] "
+	 "for c:40, k_0:2, k_1:5\n return y\n}\n", true},
+	{"system {\n x: f64[1,16,6,9,9] input 0\n w: f64[16,16,3,3,3] input 1\n"
+	 " y: f64[1,16,6,9,9]\n conv a#0: y[f:16, y_0:6, y_1:9, y_2:9] += "
+	 "sel(inside(y_0 + k_0 - 1, 0, 6) and inside(y_1 + k_1 - 1, 0, 9) and "
+	 "inside(y_2 + k_2 - 1, 0, 9), x[81*y_0 + 9*y_1 + y_2 + 486*c + 81*k_0 + "
+	 "9*k_1 + k_2 - 91] * w[432*f + 27*c + 9*k_0 + 3*k_1 + k_2], f64(0)) "
+	 "for c:16, k_0:3, k_1:3, k_2:3\n return y\n}\n", true},
+	{"system {\n x: f32[1,64,9,10] input 0\n w: f32[64,32,3,3] input 1\n"
+	 " y: f32[1,64,9,10]\n conv a#0: y[g:2, f:32, y_0:9, y_1:10] += "
+	 "sel(inside(y_0 + k_0 - 1, 0, 9) and inside(y_1 + k_1 - 1, 0, 10), "
+	 "x[2880*g + 10*y_0 + y_1 + 90*c + 10*k_0 + k_1 - 11] * "
+	 "w[9216*g + 288*f + 9*c + 3*k_0 + k_1], 0) for c:32, k_0:3, k_1:3\n"
+	 " return y\n}\n", true},
+	/* a border on one axis of two */
+	{"system {\n x: f32[1,96,9,14] input 0\n w: f32[32,96,1,3] input 1\n"
+	 " y: f32[1,32,9,14]\n conv a#0: y[f:32, y_0:9, y_1:14] += "
+	 "sel(inside(y_1 + k - 1, 0, 14), x[14*y_0 + y_1 + 126*c + k - 1] * "
+	 "w[288*f + 3*c + k], 0) for c:96, k:3\n return y\n}\n", true},
+	/* .. and a window without a border on the other one: each of its rows would
+	 * be copied for each of the window's */
+	{"system {\n x: f32[1,40,11,14] input 0\n w: f32[32,40,3,3] input 1\n"
+	 " y: f32[1,32,9,14]\n conv a#0: y[f:32, y_0:9, y_1:14] += "
+	 "sel(inside(y_1 + k - 1, 0, 14), x[14*y_0 + y_1 + 154*c + 14*h + k - 1] * "
+	 "w[360*f + 9*c + 3*h + k], 0) for c:40, h:3, k:3\n return y\n}\n", false},
+	/* the window goes backwards */
+	{"system {\n x: f32[1,96,20] input 0\n w: f32[32,96,3] input 1\n"
+	 " y: f32[1,32,20]\n conv a#0: y[f:32, z:20] += "
+	 "sel(inside(z - k + 1, 0, 20), x[z + 20*c - k + 1] * w[288*f + 3*c + k], 0) "
+	 "for c:96, k:3\n return y\n}\n", true},
+	/* too few pixels, terms, or filters */
+	{"system {\n x: f32[1,96,6] input 0\n w: f32[32,96,3] input 1\n"
+	 " y: f32[1,32,6]\n conv a#0: y[f:32, z:6] += sel(inside(z + k - 1, 0, 6), "
+	 "x[z + 6*c + k - 1] * w[288*f + 3*c + k], 0) for c:96, k:3\n return y\n}\n",
+		false},
+	{"system {\n x: f32[1,16,30] input 0\n w: f32[32,16,3] input 1\n"
+	 " y: f32[1,32,30]\n conv a#0: y[f:32, z:30] += sel(inside(z + k - 1, 0, 30), "
+	 "x[z + 30*c + k - 1] * w[48*f + 3*c + k], 0) for c:16, k:3\n return y\n}\n",
+		false},
+	{"system {\n x: f32[1,96,30] input 0\n w: f32[8,96,3] input 1\n"
+	 " y: f32[1,8,30]\n conv a#0: y[f:8, z:30] += sel(inside(z + k - 1, 0, 30), "
+	 "x[z + 30*c + k - 1] * w[288*f + 3*c + k], 0) for c:96, k:3\n return y\n}\n",
+		false},
+};
+
+/* How data is chosen. */
+enum { NUMBERS, SPECIAL, N_DATA };
+
+static void **inputs(arena *a, ir_system *s, int32_t how)
+{
+	static const double special[] = {(double)INFINITY, -(double)INFINITY,
+		(double)NAN};
+	void **in = arena_array(a, void *, s->input.n + 1);
+	uint64_t seed = 3;
+
+	for (int32_t i = 0; i < s->input.n; i++) {
+		const sys_tensor *t = &s->tensor.at[s->input.at[i]];
+
+		in[i] = arena_alloc(a, (size_t)t->numel + 1, dtype_size(t->dtype));
+		for (int64_t j = 0; j < t->numel; j++) {
+			double v;
+
+			seed = hash_bytes(&seed, sizeof seed, (uint64_t)j);
+			v = (double)(int64_t)(seed % 2000) / 1000 - 1;
+			/* a few, so that most sums stay finite */
+			if (how == SPECIAL && seed / 2000 % 997 == 0)
+				v = special[seed / 2000 / 997 % 3];
+			dtype_store_f64(t->dtype, in[i], j, v);
+		}
+	}
+	return in;
+}
+
+struct job {
+	const struct slid *of;
+	int32_t data;
+};
+
+/* Are pixels rows of the tiles? */
+static bool is_slid(arena *a, ir_system *s, fuse_plan *p, const machine *m)
+{
+	bool found = false;
+
+	for (int32_t i = 0; i < p->kernel.n; i++) {
+		loop_kernel *k = loop_build(a, s, p->kernel.at[i], false);
+
+		loop_schedule(k, m);
+		for (int32_t d = 0; d < k->decision.n; d++)
+			found |= k->decision.at[d].kind == DECIDE_TURN_SLIDE;
+	}
+	return found;
+}
+
+static void compare(const sys_tensor *t, const void *x, const void *y)
+{
+	for (int64_t i = 0; i < t->numel; i++) {
+		double a = dtype_load_f64(t->dtype, x, i);
+		double b = dtype_load_f64(t->dtype, y, i);
+
+		if (a == b || (isnan(a) && isnan(b)))
+			continue;
+		if (!(fabs(a - b) <= 1e-4 * (1 + fabs(a))))
+			fail_msg("%s[%lld] is %g, not %g", t->name, (long long)i,
+				b, a);
+	}
+}
+
+static void run_on(arena *a, const struct job *j, ir_system *s,
+	const void *const *in, void **want, bool wide)
+{
+	machine m = *machine_of_c(wide ? 64 : 32, wide ? 32 : 16, MACHINE_ALL_DOTS);
+	struct run_options o = {.cc = wide ? "gcc" : "gcc -march=haswell",
+		.machine = &m,
+		.backwards = j->data == SPECIAL};
+	const fuse_options f = {0};
+	fuse_plan *p;
+	void **got;
+
+	if (j->data == SPECIAL) { /* sums are in several blocks */
+		m.memory[MACHINE_L1].bytes = 4096;
+		m.memory[MACHINE_L2].bytes = 16384;
+	}
+	p = fuse_partition(a, s, &m, &f);
+	fuse_verify(p);
+	if (j->of->taken) {
+		got = run_kernels(a, s, p, in, &o);
+		for (int32_t i = 0; i < s->output.n; i++)
+			compare(&s->tensor.at[s->output.at[i]],
+				want[s->output.at[i]], got[s->output.at[i]]);
+	}
+	if (is_slid(a, s, p, &m) != j->of->taken)
+		fail_msg("pixels are%s rows of %s", j->of->taken ? " not" : "",
+			j->of->text);
+}
+
+static void run_job(arena *a, void *arg)
+{
+	const struct job *j = arg;
+	ir_system *s[2];
+	const void *const *in;
+	void **want;
+
+	for (int32_t k = 0; k < 2; k++) {
+		s[k] = ir_system_parse(a, ix_new(a), j->of->text,
+			strlen(j->of->text), "t");
+		for (int32_t i = 0; i < s[k]->input.n; i++) {
+			sys_tensor *t = &s[k]->tensor.at[s[k]->input.at[i]];
+
+			t->steady = strcmp(t->name, "w") == 0;
+		}
+	}
+	in = (const void *const *)inputs(a, s[0], j->data);
+	want = eval_system(a, s[0], in);
+	for (int32_t k = 0; k < 2; k++)
+		run_on(a, j, s[k], in, want, k == 0);
+}
+
+static void test_slide(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof systems / sizeof *systems; i++)
+		for (int32_t data = 0; data < N_DATA; data++) {
+			struct job j = {&systems[i], data};
+			tn_diag d = {0};
+
+			if (unit_run(run_job, &j, 0, &d) != TN_OK)
+				fail_msg("system %zu: %s: %s\n%s", i, d.rule,
+					d.text, d.extra);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_slide),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
