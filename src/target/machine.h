@@ -137,6 +137,7 @@ typedef struct machine_product {
 	int64_t turn_copy;     /* elements of a factor copied for it */
 	int32_t slide_pixels;  /* of a row of an image that are rows of tiles, at least */
 	int32_t slide_sum;     /* .. of so many terms */
+	int32_t slide_near;    /* pixels of an image without a window, at most */
 	int32_t slide_copies;  /* elements of its copy for each of its own, at most */
 	int32_t most_equations; /* of a kernel in tiles, with copies of factors */
 	int32_t least_keys, keys_part; /* of a row that goes by in blocks */

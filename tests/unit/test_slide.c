@@ -63,6 +63,17 @@ static const struct slid {
 	 " y: f32[1,32,20]\n conv a#0: y[f:32, z:20] += "
 	 "sel(inside(z - k + 1, 0, 20), x[z + 20*c - k + 1] * w[288*f + 3*c + k], 0) "
 	 "for c:96, k:3\n return y\n}\n", true},
+	/* no window: with a stride, and with few pixels; then with many */
+	{"system {\n x: f32[2,256,17,18] input 0\n w: f32[32,256] input 1\n"
+	 " y: f32[2,32,9,9]\n conv a#0: y[n:2, f:32, y_0:9, y_1:9] += "
+	 "x[78336*n + 36*y_0 + 2*y_1 + 306*c] * w[256*f + c] for c:256\n"
+	 " return y\n}\n", true},
+	{"system {\n x: f32[1,300,11,12] input 0\n w: f32[48,300] input 1\n"
+	 " y: f32[1,48,11,12]\n conv a#0: y[f:48, y_0:11, y_1:12] += "
+	 "x[12*y_0 + y_1 + 132*c] * w[300*f + c] for c:300\n return y\n}\n", true},
+	{"system {\n x: f32[1,256,17,18] input 0\n w: f32[32,256] input 1\n"
+	 " y: f32[1,32,17,18]\n conv a#0: y[f:32, y_0:17, y_1:18] += "
+	 "x[18*y_0 + y_1 + 306*c] * w[256*f + c] for c:256\n return y\n}\n", false},
 	/* too few pixels, terms, or filters */
 	{"system {\n x: f32[1,96,6] input 0\n w: f32[32,96,3] input 1\n"
 	 " y: f32[1,32,6]\n conv a#0: y[f:32, z:6] += sel(inside(z + k - 1, 0, 6), "

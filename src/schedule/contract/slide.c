@@ -52,6 +52,30 @@ static bool find_image(loop_kernel *k, const expr *x, struct image *m)
 	return !m->other && x->kind == EX_READ && !ix_has_fun(x->form);
 }
 
+/* ---- what it is ---- */
+
+static int64_t elements(const loop_kernel *k, loop_set s)
+{
+	int64_t n = 1;
+
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((s & BIT(v)) != 0 && !mul_ok(n, k->var[v].extent, &n))
+			return INT64_MAX;
+	return n;
+}
+
+/* Does it sum over more than channels? */
+static bool has_window(const loop_kernel *k, const contract_product *p)
+{
+	return elements(k, p->sums) > k->var[p->s].extent;
+}
+
+/* Are the pixels of a row apart? */
+static bool is_strided(const loop_kernel *k, const contract_product *p)
+{
+	return p->x->kind == EX_READ && !contract_adjoins(k, p->x->form, p->i);
+}
+
 /* ---- the copy of the image ---- */
 
 /* By how much the address advances for each 1 of the border's form; 0: there is no
@@ -193,8 +217,13 @@ void contract_pack_image(contract *c, contract_product *p)
 	int64_t min;
 	loop_node *copy, *top;
 
-	if (!find_image(k, p->x, &m) || !has_slides(&m, &rest) || m.n == 0)
-		return; /* it is read where it lies */
+	if (!find_image(k, p->x, &m) || !has_slides(&m, &rest))
+		return;
+	if (m.n == 0) { /* it is read where it lies, unless most of that is not used */
+		if (!has_window(k, p) && is_strided(k, p))
+			contract_pack_whole(c, p, &p->x, p->i);
+		return;
+	}
 	for (int32_t i = 0; i < m.n; i++)
 		if (!loop_change_slide(k, slide_of(&m, i, &min)))
 			env_bug(arena_env(k->a), "loop.slide",
@@ -266,29 +295,24 @@ static bool find_roles(loop_kernel *k, const loop_eqn *e, const contract_terms *
 	       has_slides(&m, &rest) && contract_reads_memory(k, p->x);
 }
 
-static int64_t elements(const loop_kernel *k, loop_set s)
-{
-	int64_t n = 1;
-
-	for (int32_t v = 0; v < k->n_vars; v++)
-		if ((s & BIT(v)) != 0 && !mul_ok(n, k->var[v].extent, &n))
-			return INT64_MAX;
-	return n;
-}
-
-/* Are there enough pixels, filters and terms? */
+/*
+ * Are there enough pixels, filters and terms? Without a window or a stride pixels are
+ * good columns, too, unless there are few: then a tile has the pixels of a row, and the
+ * next channel is a few lines away.
+ */
 static bool is_worth(loop_kernel *k, const loop_eqn *e, const contract_product *p)
 {
 	const machine_product *m = &k->machine->product;
 	int64_t lanes = machine_lanes(k->machine, (int32_t)dtype_size(e->acc[0]));
 	int64_t filters = k->var[p->j].extent;
-	bool strided = p->x->kind == EX_READ &&
-		       !contract_adjoins(k, p->x->form, p->i);
 
-	return (strided || elements(k, p->sums) > k->var[p->s].extent) &&
+	return (has_window(k, p) || is_strided(k, p) ||
+		       elements(k, p->rows) <= m->slide_near) &&
 	       k->var[p->i].extent >= m->slide_pixels && filters >= 2 * lanes &&
 	       contract_filled(filters, lanes) >= m->full_lanes &&
 	       elements(k, p->sums) >= m->slide_sum &&
+	       (has_window(k, p) ||
+		       elements(k, loop_expr_vars(k, p->x)) <= m->turn_copy) &&
 	       elements(k, loop_expr_vars(k, p->y)) <= m->turn_copy;
 }
 
