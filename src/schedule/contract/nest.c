@@ -452,15 +452,21 @@ static void size_few(contract *c, contract_product *p)
 		contract_extent(c, p->s), c->k->machine->product.few_sums);
 }
 
-bool contract_is_far(const contract *c, const contract_product *p)
+/* The bytes of y. */
+static int64_t bytes_of_y(const contract *c, const contract_product *p)
 {
 	int64_t bytes = contract_factor_bytes(c, p);
 
 	for (int32_t v = 0; v < c->k->n_vars; v++)
 		if (((p->columns | p->sums) & BIT(v)) != 0 &&
 			!mul_ok(bytes, c->k->var[v].extent, &bytes))
-			return true;
-	return bytes > 2 * c->k->machine->memory[MACHINE_L2].bytes;
+			return INT64_MAX;
+	return bytes;
+}
+
+bool contract_is_far(const contract *c, const contract_product *p)
+{
+	return bytes_of_y(c, p) > 2 * c->k->machine->memory[MACHINE_L2].bytes;
 }
 
 int64_t contract_factor_bytes(const contract *c, const contract_product *p)
@@ -561,6 +567,18 @@ static int64_t terms_at_once(const contract *c, const contract_product *p, int64
 					       : n;
 }
 
+/* Does y come from afar, and as slowly in panels as where it lies: from beyond all
+ * caches, or because a row of a panel is a single line, where lines come in pairs? */
+static bool is_dear_to_copy(const contract *c, const contract_product *p)
+{
+	const machine *m = c->k->machine;
+	int64_t panel = contract_factor_bytes(c, p) * p->lanes * p->vectors;
+
+	return contract_is_far(c, p) &&
+	       (panel <= m->product.line ||
+		       bytes_of_y(c, p) > m->memory[MACHINE_L3].bytes);
+}
+
 /* Chooses equal tiles, and panels that fit the first caches. */
 void contract_sizes(contract *c, contract_product *p)
 {
@@ -604,7 +622,7 @@ void contract_sizes(contract *c, contract_product *p)
 	in_lanes = p->dot == 0 && is_in_lanes(c, p, &fit);
 	near = m->memory[MACHINE_L1].bytes / m->product.near_part;
 	p->few = in_lanes && fit > near && rest == 1 &&
-		 elements(c, p->rows) <= (contract_is_far(c, p)
+		 elements(c, p->rows) <= (is_dear_to_copy(c, p)
 						 ? m->product.few_rows_far
 						 : m->product.few_rows);
 	p->pack_y = !in_lanes ||
