@@ -298,19 +298,20 @@ static bool find_roles(loop_kernel *k, const loop_eqn *e, const contract_terms *
 /*
  * Are there enough pixels, filters and terms? Without a window or a stride pixels are
  * good columns, too, unless there are few: then a tile has the pixels of a row, and the
- * next channel is a few lines away.
+ * next channel is a few lines away. Where registers hold few rows, sums leave more often.
  */
 static bool is_worth(loop_kernel *k, const loop_eqn *e, const contract_product *p)
 {
 	const machine_product *m = &k->machine->product;
 	int64_t lanes = machine_lanes(k->machine, (int32_t)dtype_size(e->acc[0]));
-	int64_t filters = k->var[p->j].extent;
+	int64_t filters = k->var[p->j].extent, terms = elements(k, p->sums);
+	bool tall = (k->machine->vector_registers - 4) / 2 >= m->slide_pixels;
 
 	return (has_window(k, p) || is_strided(k, p) ||
-		       elements(k, p->rows) <= m->slide_near) &&
+		       (tall && elements(k, p->rows) <= m->slide_near)) &&
 	       k->var[p->i].extent >= m->slide_pixels && filters >= 2 * lanes &&
 	       contract_filled(filters, lanes) >= m->full_lanes &&
-	       elements(k, p->sums) >= m->slide_sum &&
+	       terms >= (tall ? m->slide_sum : 2 * m->slide_sum) &&
 	       (has_window(k, p) ||
 		       elements(k, loop_expr_vars(k, p->x)) <= m->turn_copy) &&
 	       elements(k, loop_expr_vars(k, p->y)) <= m->turn_copy;
