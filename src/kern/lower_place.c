@@ -287,6 +287,15 @@ static bool is_whole(lowering *lw, const struct place_of *p, val *c)
 	return true;
 }
 
+/* Are only those lanes loaded that a condition selects, because others may be written
+ * by other chunks meanwhile? */
+static bool is_raced(lowering *lw, const struct place_of *p)
+{
+	return lw->k->machine->lanes == 0 && is_near(p) && !per_lane(lw, p) &&
+	       p->buf == NULL && p->param >= 0 &&
+	       lw_may_race(lw, lw->k->param[p->param], NULL);
+}
+
 /* Loads the lanes of a mask, by one instruction if the machine has it. */
 static void load_masked(
 	lowering *lw, const struct place_of *p, val n, val mask, val whole)
@@ -366,7 +375,8 @@ static val load_lanes(lowering *lw, const struct place_of *p, bool guarded)
 		return lw_widen(lw, load_whole(lw, p), p->dtype);
 	/* threads load what they need: there is nothing to save */
 	near = guarded && lw->k->machine->lanes == 0 && is_whole(lw, p, &whole);
-	if (near && p->stride == 1 && p->dtype == TN_F32)
+	if (p->stride == 1 && p->dtype == TN_F32 &&
+		(near || (guarded && is_raced(lw, p))))
 		mask = lw_path_mask(lw, 4);
 	sure = near && lw_is_const(lw, whole, &sure) && sure;
 	/* in front of the conditions, for later loads */

@@ -98,10 +98,20 @@ static bool is_known(const loop_node *n, const ix_form *rest)
 	return true;
 }
 
-/* A sum in lanes keeps its order. */
+/* A sum in lanes keeps its order, and rows that stand abreast in its lanes keep their
+ * accumulators. */
 static bool is_whole(const loop_kernel *k, const loop_node *n, int32_t eqn)
 {
-	return n->lanes > 1 && k->eqn[eqn].e->monoid != IR_SET;
+	const loop_eqn *e = &k->eqn[eqn];
+
+	if (e->e->monoid == IR_SET)
+		return false;
+	for (const loop_node *u = n->up; u != NULL; u = u->up)
+		if (u->kind == LOOP_FOR && u->lanes > 1 &&
+			(e->reduced & BIT(u->var)) != 0 &&
+			(e->reduced & BIT(n->var)) == 0)
+			return true;
+	return n->lanes > 1;
 }
 
 /*
