@@ -412,19 +412,54 @@ static bool is_above(const contract *c, const contract_product *p, int32_t v)
 	       s == k->var[p->i].extent;
 }
 
-/* Sizes for pixels and filters: a panel of filters, and as many rows of pixels as
- * leave enough chunks. */
+/* The part of the time in which this number of threads all compute, if n chunks go to
+ * them in turn. */
+static double busy(int64_t n, int64_t threads)
+{
+	return (double)n / (double)(contract_ceil(n, threads) * threads);
+}
+
+/*
+ * The length of pieces of n rows, which `panels` panels meet each: so that there are
+ * about as many chunks as wanted, of equal length, and as many for each of two threads,
+ * or four.
+ */
+static int64_t piece_of_rows(const contract *c, int64_t n, int64_t panels)
+{
+	int64_t least = c->k->machine->product.copied_chunks, size = 1;
+	double best = 0;
+
+	for (int64_t s = n; s >= 1; s--) {
+		int64_t pieces = contract_ceil(n, s), chunks = panels * pieces;
+		double cost = (double)n / (double)(pieces * s) * busy(chunks, 2) *
+			      busy(chunks, 4);
+
+		if (best > 0 && chunks > 2 * least)
+			break;
+		if (chunks >= least && cost > best) {
+			best = cost;
+			size = s;
+		}
+	}
+	return size;
+}
+
+/* Sizes for pixels and filters: all filters, if their weights fit the second cache, so
+ * that one core reads a pixel, else a panel of them; and as many rows of pixels as leave
+ * enough chunks. */
 static void choose_slide(contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
-	int64_t most = k->machine->product.copied_chunks, chunks;
+	int64_t chunks, tiles;
 	int32_t above = -1;
 
 	for (int32_t v = 0; v < k->n_vars; v++)
 		c->block[v] = v == p->i || v == p->j ? k->var[v].extent : 0;
 	contract_slide_roles(c, p);
 	contract_sizes(c, p);
-	c->block[p->j] = (int64_t)p->lanes * p->vectors;
+	c->block[p->j] = k->var[p->j].extent;
+	if (!contract_weights_fit(c, p))
+		c->block[p->j] = (int64_t)p->lanes * p->vectors;
 	for (int32_t v = 0; v < k->n_vars; v++)
 		if (is_above(c, p, v))
 			above = v;
@@ -432,12 +467,11 @@ static void choose_slide(contract *c, contract_product *p)
 		c->block[above] = k->var[above].extent;
 	chunks = chunks_of(c, loops_around(c)) *
 		 contract_ceil(k->var[p->j].extent, c->block[p->j]);
-	chunks = contract_ceil(most, chunks);
+	tiles = contract_ceil(k->var[p->i].extent, p->tile);
 	if (above >= 0)
-		c->block[above] = contract_ceil(k->var[above].extent, chunks);
+		c->block[above] = piece_of_rows(c, k->var[above].extent, chunks);
 	else
-		c->block[p->i] = p->tile * contract_ceil(
-			contract_ceil(k->var[p->i].extent, p->tile), chunks);
+		c->block[p->i] = p->tile * piece_of_rows(c, tiles, chunks);
 	contract_slide_roles(c, p);
 }
 

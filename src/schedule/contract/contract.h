@@ -121,6 +121,8 @@ bool contract_slide_roles(contract *c, contract_product *p);
 void contract_pack_image(contract *c, contract_product *p);
 /* Is y so large that most of it comes from beyond the second cache? */
 bool contract_is_far(const contract *c, const contract_product *p);
+/* Does half of the second cache hold y? */
+bool contract_weights_fit(const contract *c, const contract_product *p);
 /* Can all of a factor be copied before the product? */
 bool contract_may_be_whole(
 	const contract *c, const contract_product *p, const expr *of);

@@ -464,6 +464,11 @@ static int64_t bytes_of_y(const contract *c, const contract_product *p)
 	return bytes;
 }
 
+bool contract_weights_fit(const contract *c, const contract_product *p)
+{
+	return bytes_of_y(c, p) <= c->k->machine->memory[MACHINE_L2].bytes / 2;
+}
+
 bool contract_is_far(const contract *c, const contract_product *p)
 {
 	return bytes_of_y(c, p) > 2 * c->k->machine->memory[MACHINE_L2].bytes;

@@ -297,8 +297,9 @@ static bool find_roles(loop_kernel *k, const loop_eqn *e, const contract_terms *
 
 /*
  * Are there enough pixels, filters and terms? Without a window or a stride pixels are
- * good columns, too, unless there are few: then a tile has the pixels of a row, and the
- * next channel is a few lines away. Where registers hold few rows, sums leave more often.
+ * good columns, too, unless there are few, and weights that the second cache does not
+ * hold: then chunks are panels of filters. Where registers hold few rows, sums leave more
+ * often.
  */
 static bool is_worth(loop_kernel *k, const loop_eqn *e, const contract_product *p)
 {
@@ -306,15 +307,18 @@ static bool is_worth(loop_kernel *k, const loop_eqn *e, const contract_product *
 	int64_t lanes = machine_lanes(k->machine, (int32_t)dtype_size(e->acc[0]));
 	int64_t filters = k->var[p->j].extent, terms = elements(k, p->sums);
 	bool tall = (k->machine->vector_registers - 4) / 2 >= m->slide_pixels;
+	int64_t weights = elements(k, loop_expr_vars(k, p->y));
+	bool large = weights > k->machine->memory[MACHINE_L2].bytes / 2 /
+				       (int64_t)dtype_size(e->acc[0]);
 
 	return (has_window(k, p) || is_strided(k, p) ||
-		       (tall && elements(k, p->rows) <= m->slide_near)) &&
+		       (tall && large && elements(k, p->rows) <= m->slide_near)) &&
 	       k->var[p->i].extent >= m->slide_pixels && filters >= 2 * lanes &&
 	       contract_filled(filters, lanes) >= m->full_lanes &&
 	       terms >= (tall ? m->slide_sum : 2 * m->slide_sum) &&
 	       (has_window(k, p) ||
 		       elements(k, loop_expr_vars(k, p->x)) <= m->turn_copy) &&
-	       elements(k, loop_expr_vars(k, p->y)) <= m->turn_copy;
+	       weights <= m->turn_copy;
 }
 
 /* Are all loops around the product its own, and inside of them nothing but its sums
