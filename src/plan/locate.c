@@ -263,8 +263,7 @@ static void place_slab(plan *p, arena *a, const plan_options *o)
 	}
 }
 
-/* The phases that copy a steady input. */
-static uint32_t keeping(const plan *p, const plan_launch *l)
+uint32_t plan_keeping(const plan *p, const plan_launch *l)
 {
 	uint32_t phases = 0;
 
@@ -304,7 +303,7 @@ static void place_cells(plan *p, plan_launch *l, uint32_t keep, size_t *used)
 /* Kept scratch is behind that of all steps. */
 static void move_kept(plan *p, plan_launch *l)
 {
-	uint32_t keep = keeping(p, l);
+	uint32_t keep = plan_keeping(p, l);
 	size_t *at = arena_array(p->a, size_t, l->code->n_cells + 1);
 
 	if (l->cell == NULL) {
@@ -337,7 +336,7 @@ static void place_scratch(plan *p)
 				continue;
 			if (plan_round_up(k->local_bytes) > p->local_bytes)
 				p->local_bytes = plan_round_up(k->local_bytes);
-			keep = keeping(p, l);
+			keep = plan_keeping(p, l);
 			l->keeps = keep != 0;
 			if (k->in_cells)
 				place_cells(p, l, keep, &used);

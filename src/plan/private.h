@@ -24,6 +24,8 @@ static inline size_t plan_round_up(size_t n)
 	return (n + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN;
 }
 
+/* The phases that copy a steady input: bit i is phase i. locate.c */
+uint32_t plan_keeping(const plan *p, const plan_launch *l);
 /* The tensor that a phase copies into scratch, if it does nothing else; or -1 */
 static inline int32_t plan_copied(const plan_launch *l, int32_t phase)
 {

@@ -129,46 +129,75 @@ static void verify_slab(const plan *p, arena *a)
 		}
 }
 
-/* Adds a piece of scratch that is kept; others are in front of all that is. */
-static void add_scratch(const plan *p, const plan_launch *l, size_t at, size_t bytes,
-	struct range *r, int32_t *n)
-{
-	size_t end = at + bytes;
+/* The scratch of some launches: each piece is there once. */
+struct pieces {
+	const plan *p;
+	struct range *at;
+	int32_t n;
+};
 
-	if (end <= p->scratch_bytes || bytes == 0)
+/* keep: a copy in it stays from run to run. */
+static void add_piece(struct pieces *w, const plan_launch *l, size_t at, size_t bytes,
+	bool keep, bool kept)
+{
+	const plan *p = w->p;
+	size_t first = keep ? p->scratch_bytes : 0;
+	size_t end = keep ? p->scratch_bytes + p->kept_bytes : p->scratch_bytes;
+
+	if (bytes == 0)
 		return;
-	if (!l->keeps || at < p->scratch_bytes ||
-		end > p->scratch_bytes + p->kept_bytes)
+	if (at < first || at + bytes > end)
 		bug(p, "the scratch of a launch is outside its memory", l->tensor[0]);
-	r[(*n)++] = (struct range){at, end, l->tensor[0]};
+	if (keep == kept)
+		w->at[w->n++] = (struct range){at, at + bytes, l->tensor[0]};
 }
 
-/* Kept scratch is behind all other scratch, and belongs to one launch. */
-static void verify_kept(const plan *p, arena *a)
+/* kept: only what is kept from run to run; else only the rest. */
+static void add_pieces(struct pieces *w, const plan_launch *l, bool kept)
 {
-	struct range *r;
+	uint32_t keep;
+
+	if (l->kernel < 0)
+		return;
+	keep = plan_keeping(w->p, l);
+	for (int32_t c = 0; l->cell != NULL && c < l->code->n_cells; c++)
+		add_piece(w, l, l->cell[c], l->code->cell[c].bytes,
+			(l->code->cell[c].written & keep) != 0, kept);
+	if (l->cell == NULL)
+		add_piece(w, l, l->scratch_offset, l->code->scratch_bytes,
+			keep != 0, kept);
+}
+
+static void verify_pieces(struct pieces *w, const char *what)
+{
+	sort_ranges(w->at, w->n);
+	for (int32_t i = 1; i < w->n; i++)
+		if (w->at[i].lo < w->at[i - 1].hi)
+			bug(w->p, what, w->at[i].tensor);
+	w->n = 0;
+}
+
+/* Kept scratch is behind all other scratch, and belongs to one launch; what is not
+ * kept, to one launch of its step. */
+static void verify_scratch(const plan *p, arena *a)
+{
+	struct pieces w = {.p = p};
 	int32_t n = 0;
 
 	for (int32_t i = 0; i < p->launch.n; i++)
 		if (p->launch.at[i].kernel >= 0)
 			n += p->launch.at[i].code->n_cells + 1;
-	r = arena_array(a, struct range, n + 1);
-	n = 0;
-	for (int32_t i = 0; i < p->launch.n; i++) {
-		const plan_launch *l = &p->launch.at[i];
+	w.at = arena_array(a, struct range, n + 1);
+	for (int32_t i = 0; i < p->launch.n; i++)
+		add_pieces(&w, &p->launch.at[i], true);
+	verify_pieces(&w, "two launches keep the same scratch");
+	for (int32_t s = 0; s < p->step.n; s++) {
+		const plan_step *step = &p->step.at[s];
 
-		if (l->kernel < 0)
-			continue;
-		for (int32_t c = 0; l->cell != NULL && c < l->code->n_cells; c++)
-			add_scratch(p, l, l->cell[c], l->code->cell[c].bytes, r, &n);
-		if (l->cell == NULL)
-			add_scratch(p, l, l->scratch_offset,
-				l->code->scratch_bytes, r, &n);
+		for (int32_t i = step->first; i < step->first + step->n; i++)
+			add_pieces(&w, &p->launch.at[i], false);
+		verify_pieces(&w, "two pieces of the scratch of a step share bytes");
 	}
-	sort_ranges(r, n);
-	for (int32_t i = 1; i < n; i++)
-		if (r[i].lo < r[i - 1].hi)
-			bug(p, "two launches keep the same scratch", r[i].tensor);
 }
 
 static void verify_outputs(const plan *p, const int32_t *made)
@@ -196,7 +225,7 @@ void plan_verify(const plan *p)
 	int32_t *made = arena_array(a, int32_t, p->s->tensor.n + 1);
 	verify_order(p, made);
 	verify_slab(p, a);
-	verify_kept(p, a);
+	verify_scratch(p, a);
 	verify_outputs(p, made);
 	arena_free(a);
 }

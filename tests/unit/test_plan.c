@@ -77,6 +77,66 @@ static void sizes(arena *a, void *arg)
 		2 * p->launch.at[1].code->phase[0].n_chunks);
 }
 
+/* Two convolutions, each with an image that is copied at each run, and with weights of
+ * which a copy is kept. */
+static plan *images(arena *a)
+{
+	static const char text[] =
+		"program {\n  x: f32[1,64,28,28]\n"
+		"  param v: f32[64,64,3,3]\n  param w: f32[32,64,3,3]\n"
+		"  y = conv(x, v, lo=[1,1], hi=[1,1])\n  r = relu(y)\n"
+		"  z = conv(r, w, lo=[1,1], hi=[1,1])\n  return z\n}\n";
+	compile_options o = compile_options_default(machine_find("c/avx512"));
+	ir_program *p = ir_program_parse(a, text, strlen(text), "images", interp_loop);
+	compilation *c;
+
+	for (int32_t i = 0; i < p->input.n; i++)
+		p->value.at[p->input.at[i]].steady =
+			p->value.at[p->input.at[i]].is_param;
+	c = compile_new(a, p, &o);
+	compile_to(c, TN_LEVEL_PLAN);
+	return c->plan;
+}
+
+/* Only the copies of weights are kept; the images have the same memory. */
+static void kept(arena *a, void *arg)
+{
+	const plan *p = images(a);
+	size_t image = sizeof(float) * 64 * 30 * 30;
+	size_t weights = sizeof(float) * (64 + 32) * 64 * 3 * 3;
+
+	(void)arg;
+	assert_int_equal(p->launch.n, 2);
+	assert_true(p->scratch_bytes >= image && p->scratch_bytes < 2 * image);
+	assert_true(p->kept_bytes >= weights && p->kept_bytes < weights + image);
+}
+
+/* What a launch keeps is where another one keeps something. */
+static void kept_twice(arena *a, void *arg)
+{
+	plan *p = images(a);
+
+	(void)arg;
+	p->launch.at[1].cell = p->launch.at[0].cell;
+	plan_verify(p);
+}
+
+/* What a launch keeps is where others have scratch. */
+static void not_kept(arena *a, void *arg)
+{
+	plan *p = images(a);
+	size_t at[2];
+
+	(void)arg;
+	assert_int_equal(p->launch.at[0].code->n_cells, 2);
+	for (int32_t i = 0; i < 2; i++) /* what is behind the rest begins it */
+		at[i] = p->launch.at[0].cell[i] < p->scratch_bytes
+				? p->launch.at[0].cell[i]
+				: 0;
+	p->launch.at[0].cell = at;
+	plan_verify(p);
+}
+
 /* Two tensors of the slab that live at the same time, at the same place. */
 static void overlapping(arena *a, void *arg)
 {
@@ -122,12 +182,13 @@ static void shares(void **state)
 	(void)state;
 	assert_int_equal(unit_run(layers, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(sizes, NULL, 0, NULL), TN_OK);
+	assert_int_equal(unit_run(kept, NULL, 0, NULL), TN_OK);
 }
 
 static void verifies(void **state)
 {
 	void (*const broken[])(arena *a, void *arg) = {
-		overlapping, out_of_order, lost_step};
+		overlapping, out_of_order, lost_step, kept_twice, not_kept};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
