@@ -612,6 +612,7 @@ bool contract_phase(contract *of)
 	for (int32_t i = 0; i < c.plain.n; i++)
 		loop_vectorise_nest(k, c.plain.at[i]);
 	loop_link(k);
+	loop_clip_all(k);
 	loop_split_guards(k);
 	loop_find_needs(k, ph->root[0]);
 	ph->tiles = true;
