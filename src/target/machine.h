@@ -135,6 +135,7 @@ typedef struct machine_product {
 	int32_t turn_sum;      /* terms that pay for the way of a turned sum */
 	int32_t turn_vectors;  /* of few rows that are turned, at most */
 	int64_t turn_copy;     /* elements of a factor copied for it */
+	int32_t tile_quarters; /* of the rows of a tile, where equal tiles are lower */
 	int32_t slide_pixels;  /* of a row of an image that are rows of tiles, at least */
 	int32_t slide_sum;     /* .. of so many terms */
 	int32_t slide_near;    /* pixels of an image without a window, at most */

@@ -28,7 +28,7 @@ static const char slid[] = "program { x: f32[1,64,28,28]  param w: f32[64,64,3,3
 			   "  y = conv(x, w, stride=2, lo=[1,1], hi=[1,1])\n"
 			   "  z = relu(y)\n"
 			   "  return z }";
-/* weights in panels, which the tiles of seven rows prefetch */
+/* weights in panels, which the tiles of 13 rows prefetch */
 static const char panels[] = "program { x: f32[1,128,7,7]  param w: f32[512,128,3,3]\n"
 			     "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
 			     "  return y }";
@@ -449,7 +449,7 @@ static void prefetches(void **state)
 	static const struct {
 		const char *program, *text, *code;
 	} all[] = {
-		{panels, " lines 3 ahead -240*(i_3%11) + 528*(i_6/7) + 3168 of",
+		{panels, " lines 5 ahead -208*(i_3%11) + 880*(i_6/13) + 3168 of",
 			"__builtin_prefetch(&q0["},
 		{in_place, " ahead(w, 3456*i_0 + 9*i_3 + 34560, 10 by 3456) of",
 			"__builtin_prefetch(&p2["},

@@ -609,6 +609,8 @@ void contract_sizes(contract *c, contract_product *p)
 	fit = p->dot > 0 ? contract_dot_rows(c, p)
 			 : (m->vector_registers - 4) / 2;
 	p->tile = equal_or_near(contract_extent(c, p->i), fit);
+	if (p->turned && p->tile < fit * m->product.tile_quarters / 4) /* 13 of 49 pixels, not 7 */
+		p->tile = near_equal(contract_extent(c, p->i), fit);
 	if (m->block.warps > 1 && !p->turned) {
 		size_shared(c, p, rest);
 		return;

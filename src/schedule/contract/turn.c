@@ -9,7 +9,7 @@
  * the result.
  *
  *   o[c, z:49] += w[c, k] * x[k, z]:  tiles of 14 channels x 32 pixels of 64  ->
- *   t[z, c] += x[k, z] * w'[k, c]:    tiles of 7 pixels x 32 channels, o[c, z] = t
+ *   t[z, c] += x[k, z] * w'[k, c]:    tiles of 13 pixels x 32 channels, o[c, z] = t
  *
  * Rows and columns are exchanged, too, for few rows by a large factor whose columns
  * are far apart, weights with their outputs first: the few rows are turned, and not
