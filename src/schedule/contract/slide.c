@@ -313,7 +313,8 @@ static bool is_worth(loop_kernel *k, const loop_eqn *e, const contract_product *
 
 	return (has_window(k, p) || is_strided(k, p) ||
 		       (tall && large && elements(k, p->rows) <= m->slide_near)) &&
-	       k->var[p->i].extent >= m->slide_pixels && filters >= 2 * lanes &&
+	       lanes > 1 && k->var[p->i].extent >= m->slide_pixels &&
+	       filters >= 2 * lanes &&
 	       contract_filled(filters, lanes) >= m->full_lanes &&
 	       terms >= (tall ? m->slide_sum : 2 * m->slide_sum) &&
 	       (has_window(k, p) ||
