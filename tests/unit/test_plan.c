@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "interp/interp.h"
+#include "target/cuda/cuda.h"
 
 #include <stdio.h>
 
@@ -79,20 +80,21 @@ static void sizes(arena *a, void *arg)
 
 /* Two convolutions, each with an image that is copied at each run, and with weights of
  * which a copy is kept. */
-static plan *images(arena *a)
+static plan *images(arena *a, const char *on, const c_target *target)
 {
 	static const char text[] =
 		"program {\n  x: f32[1,64,28,28]\n"
 		"  param v: f32[64,64,3,3]\n  param w: f32[32,64,3,3]\n"
 		"  y = conv(x, v, lo=[1,1], hi=[1,1])\n  r = relu(y)\n"
 		"  z = conv(r, w, lo=[1,1], hi=[1,1])\n  return z\n}\n";
-	compile_options o = compile_options_default(machine_find("c/avx512"));
+	compile_options o = compile_options_default(machine_find(on));
 	ir_program *p = ir_program_parse(a, text, strlen(text), "images", interp_loop);
 	compilation *c;
 
 	for (int32_t i = 0; i < p->input.n; i++)
 		p->value.at[p->input.at[i]].steady =
 			p->value.at[p->input.at[i]].is_param;
+	o.target = target;
 	c = compile_new(a, p, &o);
 	compile_to(c, TN_LEVEL_PLAN);
 	return c->plan;
@@ -101,7 +103,7 @@ static plan *images(arena *a)
 /* Only the copies of weights are kept; the images have the same memory. */
 static void kept(arena *a, void *arg)
 {
-	const plan *p = images(a);
+	const plan *p = images(a, "c/avx512", &c_gnu);
 	size_t image = sizeof(float) * 64 * 30 * 30;
 	size_t weights = sizeof(float) * (64 + 32) * 64 * 3 * 3;
 
@@ -111,10 +113,23 @@ static void kept(arena *a, void *arg)
 	assert_true(p->kept_bytes >= weights && p->kept_bytes < weights + image);
 }
 
+/* Kernels of CUDA C find all of their scratch behind one address. */
+static void whole(arena *a, void *arg)
+{
+	const plan *p = images(a, "cuda/sm_90", &cuda_nvrtc);
+
+	(void)arg;
+	assert_int_equal(p->launch.n, 2);
+	for (int32_t i = 0; i < p->launch.n; i++) {
+		assert_false(p->launch.at[i].code->in_cells);
+		assert_null(p->launch.at[i].cell);
+	}
+}
+
 /* What a launch keeps is where another one keeps something. */
 static void kept_twice(arena *a, void *arg)
 {
-	plan *p = images(a);
+	plan *p = images(a, "c/avx512", &c_gnu);
 
 	(void)arg;
 	p->launch.at[1].cell = p->launch.at[0].cell;
@@ -124,7 +139,7 @@ static void kept_twice(arena *a, void *arg)
 /* What a launch keeps is where others have scratch. */
 static void not_kept(arena *a, void *arg)
 {
-	plan *p = images(a);
+	plan *p = images(a, "c/avx512", &c_gnu);
 	size_t at[2];
 
 	(void)arg;
@@ -183,6 +198,7 @@ static void shares(void **state)
 	assert_int_equal(unit_run(layers, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(sizes, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(kept, NULL, 0, NULL), TN_OK);
+	assert_int_equal(unit_run(whole, NULL, 0, NULL), TN_OK);
 }
 
 static void verifies(void **state)

@@ -208,6 +208,34 @@ static void run_job(arena *a, void *arg)
 		run_on(a, j, s[k], in, want, k == 0);
 }
 
+/* A machine whose vectors have one element, and one whose have four. The sum is long
+ * enough for few registers. */
+static void no_vectors(arena *a, void *arg)
+{
+	static const char text[] =
+		"system {\n x: f32[1,256,17,18] input 0\n w: f32[64,256,3,3] input 1\n"
+		" y: f32[1,64,15,16]\n conv a#0: y[f:64, y_0:15, y_1:16] += "
+		"x[18*y_0 + y_1 + 306*c + 18*k_0 + k_1] * "
+		"w[2304*f + 9*c + 3*k_0 + k_1] for c:256, k_0:3, k_1:3\n"
+		" return y\n}\n";
+	const machine *m = machine_find("c/scalar");
+	const fuse_options f = {0};
+	ir_system *s = ir_system_parse(a, ix_new(a), text, strlen(text), "t");
+	fuse_plan *p;
+
+	(void)arg;
+	s->tensor.at[s->input.at[1]].steady = true;
+	p = fuse_partition(a, s, m, &f);
+	assert_false(is_slid(a, s, p, m));
+	assert_true(is_slid(a, s, p, machine_find("c/sse")));
+}
+
+static void test_no_vectors(void **state)
+{
+	(void)state;
+	assert_int_equal(unit_run(no_vectors, NULL, 0, NULL), TN_OK);
+}
+
 static void test_slide(void **state)
 {
 	(void)state;
@@ -226,6 +254,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slide),
+		cmocka_unit_test(test_no_vectors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -647,7 +647,6 @@ c_kernel *c_print_as(
 	}
 	copy_header(a, out, k);
 	c_find_cells(a, k, out);
-	out->in_cells = more != NULL;
 	for (int32_t i = 0; i < k->n_phases; i++) {
 		out->phase[i].uses = arena_copy(a, used[i],
 			((size_t)k->array.n + 1) * sizeof *used[i]);
@@ -672,9 +671,12 @@ static c_kernel *in_cells(
 {
 	c_kernel *cells = arena_make(a, c_kernel);
 	struct c_places places = {cells, exported};
+	c_kernel *out;
 
 	c_find_cells(a, k, cells);
-	return c_print_as(a, k, d, &places);
+	out = c_print_as(a, k, d, &places);
+	out->in_cells = true;
+	return out;
 }
 
 c_kernel *c_print(arena *a, const kern_kernel *k)
