@@ -172,6 +172,11 @@ void kern_fence(kern_builder *b)
 	kern_add(b, KERN_FENCE);
 }
 
+void kern_reload(kern_builder *b)
+{
+	kern_add(b, KERN_RELOAD);
+}
+
 void kern_note(kern_builder *b, const char *text)
 {
 	kern_add(b, KERN_NOTE)->text = text;

@@ -200,6 +200,8 @@ typedef enum kern_kind {
 	KERN_ARRAY,    /* declares `array`, for the rest of this block */
 	KERN_PREFETCH, /* prefetches `at`; no effect if it is outside the array */
 	KERN_FENCE,    /* orders stores past the caches before later stores */
+	KERN_RELOAD,   /* what is loaded behind it is loaded again, though it was before: no
+			* register keeps it */
 	KERN_BARRIER,  /* all warps of the block come here before one goes on */
 	KERN_TURN,     /* transposes a square: element at + i*n + j = element from + j*m + i; see below */
 	KERN_MMA,      /* acc += at times from: see below */
@@ -513,6 +515,7 @@ void kern_scope(kern_builder *b); /* opens a KERN_BLOCK */
 int32_t kern_stack(kern_builder *b, tn_dtype t, int64_t elems, bool zero);
 void kern_prefetch(kern_builder *b, int32_t array, const kern_form *at, bool far);
 void kern_fence(kern_builder *b);
+void kern_reload(kern_builder *b);
 void kern_note(kern_builder *b, const char *text);
 void kern_turn(kern_builder *b, const kern_access *to, int64_t n,
 	const kern_access *from, int64_t m, kern_type square, int32_t unit);

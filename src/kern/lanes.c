@@ -208,6 +208,7 @@ static void check_block(struct by_lane *b, const kern_block *block)
 		case KERN_ARRAY:
 		case KERN_PREFETCH:
 		case KERN_FENCE:
+		case KERN_RELOAD:
 		case KERN_BARRIER:
 		case KERN_TURN:
 		case KERN_MMA:

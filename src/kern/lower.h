@@ -416,8 +416,7 @@ void lw_load_acc(struct tile *t, int32_t row, int32_t vector);
 /* Loads all of them, unless this is the first block of the sums. */
 void lw_load_accs(struct tile *t);
 void lw_store_acc(struct tile *t, int32_t row, int32_t vector);
-/* first: called inside the first loop, or NULL */
-void lw_open_sums(struct tile *t, void (*first)(struct tile *t));
+void lw_open_sums(struct tile *t);
 void lw_close_loops(lowering *lw, int32_t n);
 /* Calls fn for all numbers of rows and columns that the blocks around n can have,
  * under the condition that they are these. row_var -1: one row. */

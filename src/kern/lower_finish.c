@@ -33,7 +33,7 @@ static void one_by_one(struct tile *t, form rows, form columns)
 		old = lw_load_scalar(lw, &p, 0, NULL);
 	}
 	a = lw_register(lw, lw_type(lw, t->e->acc[0], 1), old.id);
-	lw_open_sums(t, NULL);
+	lw_open_sums(t);
 	lw_set(lw, a,
 		lw_call2(lw, lw->fn.add, a, a, lw_ex(lw, t->e->body[0])));
 	lw_release(lw, m);

@@ -77,7 +77,7 @@ void lw_store_acc(struct tile *t, int32_t row, int32_t vector)
 	lw->dead = 0;
 }
 
-void lw_open_sums(struct tile *t, void (*first)(struct tile *t))
+void lw_open_sums(struct tile *t)
 {
 	lowering *lw = t->lw;
 
@@ -86,8 +86,6 @@ void lw_open_sums(struct tile *t, void (*first)(struct tile *t))
 
 		lw->var[v] = lw_form_of(lw,
 			lw_for(lw, lw->span[v].lo, lw->span[v].hi));
-		if (i == 0 && first != NULL)
-			first(t);
 	}
 }
 

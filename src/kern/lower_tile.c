@@ -16,6 +16,27 @@
  */
 #include "kern/lower.h"
 
+/* Is each clip that depends on rows so in this one? */
+static bool is_inside(struct tile *t, int32_t row)
+{
+	const loop_node *n = t->n;
+	lowering *lw = t->lw;
+
+	lw_move_to(t, row, 0);
+	for (int32_t i = 0; i < n->n_clip; i++) {
+		const loop_clip *c = &n->clip[i];
+		int64_t at;
+
+		if (n->row_var < 0 || (loop_form_vars(c->f) >> n->row_var & 1) == 0)
+			continue;
+		if (!kern_form_is_const(lw_form(lw, c->f, 0), &at))
+			lw_bug(lw, "a clip of rows is not known in", loop_label(t->e));
+		if (at < c->lo || at >= c->hi)
+			return false;
+	}
+	return true;
+}
+
 /*
  * Adds the products. Each vector of y and each element of x is loaded only
  * once, which keeps C compilers fast.
@@ -34,7 +55,8 @@ static void products(struct tile *t)
 	for (int32_t r = 0; r < t->rows; r++) {
 		val x;
 
-		lw_move_to(t, r, 0);
+		if (!is_inside(t, r))
+			continue;
 		x = lw_to_lanes(lw, lw_ex(lw, t->n->factor[0]));
 		for (int32_t v = 0; v < t->vectors; v++)
 			lw_set(lw, lw_acc(t, r, v),
@@ -81,6 +103,94 @@ static void fetch(struct tile *t)
 	memcpy(lw->var, now, (size_t)lw->k->n_vars * sizeof *now);
 }
 
+/* ---- the loops of sums ---- */
+
+/* Does a clip ask for the iterations of this sum one by one, for each row? */
+static bool is_written_out(const loop_node *n, int32_t sum)
+{
+	for (int32_t i = 0; i < n->n_clip; i++) {
+		loop_set vars = loop_form_vars(n->clip[i].f);
+
+		if (n->row_var >= 0 && (vars >> sum & 1) != 0 &&
+			(vars >> n->row_var & 1) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* The iterations of a sum that its clips have: lo .. hi - 1 at most. */
+static void clip_sum(struct tile *t, int32_t sum, form *lo, form *hi)
+{
+	lowering *lw = t->lw;
+
+	lw->var[sum] = lw_num(lw, 0);
+	for (int32_t i = 0; i < t->n->n_clip; i++) {
+		const loop_clip *c = &t->n->clip[i];
+		form rest, from, to;
+		int64_t s;
+
+		if ((loop_form_vars(c->f) >> sum & 1) == 0 ||
+			!loop_stride(c->f, sum, lw->k->var[sum].extent, &s))
+			continue;
+		rest = lw_form(lw, c->f, 0);
+		if (s > 0) { /* c->lo - rest <= sum < c->hi - rest */
+			from = lw_sub(lw, lw_num(lw, c->lo), rest);
+			to = lw_sub(lw, lw_num(lw, c->hi), rest);
+		} else { /* rest - c->hi < sum <= rest - c->lo */
+			from = lw_addc(lw, rest, 1 - c->hi);
+			to = lw_addc(lw, rest, 1 - c->lo);
+		}
+		*lo = kern_max(lw->b, *lo, from);
+		*hi = kern_min(lw->b, *hi, to);
+	}
+}
+
+/* Do the sums leave no registers for the pixels of a row, which the iterations of a
+ * sum that is written out have in common? */
+static bool is_full(const struct tile *t)
+{
+	return t->rows * (t->vectors + 1) + t->vectors >
+	       t->lw->k->machine->vector_registers;
+}
+
+static void sums_from(struct tile *t, int32_t i)
+{
+	lowering *lw = t->lw;
+	int32_t v = i < t->n->n_sums ? t->n->sum[i] : -1;
+	form lo, hi;
+
+	if (v < 0) {
+		products(t);
+		return;
+	}
+	if (is_written_out(t->n, v)) {
+		struct marks m = lw_mark(lw);
+
+		for (int64_t j = 0; j < lw->k->var[v].extent; j++) {
+			kern_scope(lw->b);
+			lw->var[v] = lw_num(lw, j);
+			if (i == 0)
+				fetch(t);
+			if (j > 0 && is_full(t))
+				kern_reload(lw->b);
+			sums_from(t, i + 1);
+			lw_release(lw, m);
+			lw_close(lw);
+		}
+		return;
+	}
+	lo = lw->span[v].lo;
+	hi = lw->span[v].hi;
+	clip_sum(t, v, &lo, &hi);
+	lw->var[v] = lw_form_of(lw, lw_for(lw, lo, hi));
+	if (i == 0)
+		fetch(t);
+	sums_from(t, i + 1);
+	lw_close(lw);
+}
+
+/* ---- */
+
 /* The first index of a sum, or of the current piece of a cut sum. */
 static form start_of(lowering *lw, const loop_node *n, int32_t sum)
 {
@@ -115,7 +225,6 @@ static void find_first(struct tile *t)
 /* Lowers the sums of a tile, and its stores or epilogue. */
 static void sums(struct tile *t, int64_t columns)
 {
-	lowering *lw = t->lw;
 	const loop_node *n = t->n;
 
 	if (n->held > 0)
@@ -127,9 +236,7 @@ static void sums(struct tile *t, int64_t columns)
 	if (n->dot > 0) {
 		lw_dots(t);
 	} else {
-		lw_open_sums(t, fetch);
-		products(t);
-		lw_close_loops(lw, n->n_sums);
+		sums_from(t, 0);
 	}
 	if (n->held > 0)
 		return;

@@ -211,6 +211,11 @@ static void parse_fence(struct kern_parser *p, const lex_token *t)
 	add(p, KERN_FENCE, t);
 }
 
+static void parse_reload(struct kern_parser *p, const lex_token *t)
+{
+	add(p, KERN_RELOAD, t);
+}
+
 static void parse_barrier(struct kern_parser *p, const lex_token *t)
 {
 	add(p, KERN_BARRIER, t);
@@ -408,6 +413,7 @@ void kern_parse_body(struct kern_parser *p)
 		{"for", parse_for}, {"if", parse_if}, {"block", parse_block},
 		{"array", parse_array}, {"zero", parse_array},
 		{"prefetch", parse_prefetch}, {"fence", parse_fence},
+		{"reload", parse_reload},
 		{"barrier", parse_barrier}, {"together", parse_together},
 		{"turn", parse_turn}, {"mma", parse_mma}, {"tiles", parse_tiles}, {"take", parse_take},
 		{"give", parse_give}, {"async", parse_async},

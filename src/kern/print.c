@@ -421,6 +421,9 @@ static void statement(struct print *p, const kern_stmt *s)
 	case KERN_FENCE:
 		str_add(p->out, "fence");
 		break;
+	case KERN_RELOAD:
+		str_add(p->out, "reload");
+		break;
 	case KERN_BARRIER:
 		str_add(p->out, "barrier");
 		break;

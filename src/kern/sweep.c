@@ -126,6 +126,7 @@ static bool is_dead(const struct sweep *w, const kern_stmt *s)
 		return !has_effect(&s->body);
 	case KERN_PREFETCH:
 	case KERN_FENCE:
+	case KERN_RELOAD:
 	case KERN_BARRIER:
 	case KERN_TURN:
 	case KERN_MMA:

@@ -551,6 +551,7 @@ static void statement(struct kern_verifier *v, const kern_stmt *s)
 		kern_verify_barrier(v);
 		break;
 	case KERN_FENCE:
+	case KERN_RELOAD:
 	case KERN_NOTE:
 		break;
 	}

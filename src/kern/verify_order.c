@@ -523,6 +523,7 @@ static void statement(struct kern_order *o, const kern_stmt *s)
 		break;
 	case KERN_PREFETCH:
 	case KERN_FENCE:
+	case KERN_RELOAD:
 	case KERN_BARRIER:
 	case KERN_COMMIT:
 	case KERN_WAIT:

@@ -115,7 +115,10 @@ struct loop_node {
 	 * element on that is so many behind the first one of factor[1]; lines 0: none */
 	int32_t lines;
 	const ix_form *behind;
-	int32_t n_clip; /* FOR: restricts it to the elements that a write in place changes */
+	/* FOR: restricts it to the elements that a write in place changes, or to terms
+	 * that count. TILE: leaves out the terms outside of these intervals, for all
+	 * rows or for some (contract/border.c); `rest` and `stride` are not used */
+	int32_t n_clip;
 	const loop_clip *clip;
 	/* FOR, STAGE, TILE: guards: nothing is done where these affine conditions
 	 * do not hold; INT64_MIN, INT64_MAX: no bound. near: they are tested with

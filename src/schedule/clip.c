@@ -18,6 +18,8 @@
  */
 #include "schedule/local.h"
 
+enum { MOST_COUNTED = 1 << 14 };
+
 struct window {
 	loop_kernel *k;
 	int32_t eqn;
@@ -248,6 +250,35 @@ bool loop_leaves(
 	       k->s->tensor.at[b->tensor].storage ==
 		       k->s->tensor.at[t].storage &&
 	       ix_equal(x, &outside, e->at, b->form) == IX_EQUAL;
+}
+
+/* How many values of the form, from variable v on, are in the clip; x: of those before. */
+static double n_inside(
+	loop_kernel *k, const loop_clip *clip, int32_t v, int64_t x)
+{
+	loop_set vars = loop_form_vars(clip->f);
+	double n = 0;
+	int64_t s = 0;
+
+	while (v < k->n_vars && (vars & BIT(v)) == 0)
+		v++;
+	if (v == k->n_vars)
+		return x >= clip->lo && x < clip->hi;
+	loop_stride(clip->f, v, k->var[v].extent, &s);
+	for (int64_t i = 0; i < k->var[v].extent; i++)
+		n += n_inside(k, clip, v + 1, x + s * i);
+	return n;
+}
+
+double loop_clip_part(loop_kernel *k, const loop_clip *clip)
+{
+	loop_set vars = loop_form_vars(clip->f);
+	double all = 1;
+
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((vars & BIT(v)) != 0)
+			all *= (double)k->var[v].extent;
+	return all > MOST_COUNTED ? 1 : n_inside(k, clip, 0, clip->f->c0) / all;
 }
 
 static bool has_clip(const expr *c, const loop_clip *clip, int32_t depth)

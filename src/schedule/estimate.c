@@ -440,6 +440,8 @@ static void add_tile(estimate *w, const loop_node *n)
 
 	for (int32_t i = 0; i < n->n_sums; i++)
 		steps *= length(w, n->sum[i]);
+	for (int32_t i = 0; i < n->n_clip; i++)
+		steps *= loop_clip_part(w->k, &n->clip[i]);
 	vectors = whole(columns / n->lanes);
 	most = (double)n->unroll < vectors ? (double)n->unroll : vectors;
 	tiles *= whole(vectors / most);

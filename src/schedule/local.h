@@ -104,6 +104,8 @@ bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m);
 int64_t loop_stage_bytes(loop_kernel *k, const loop_node *block);
 void loop_stage_columns(loop_kernel *k, loop_node *block);
 void loop_clip_all(loop_kernel *k);
+/* The part of its terms that a clip of a tile has: 1 if there are very many. */
+double loop_clip_part(loop_kernel *k, const loop_clip *clip);
 void loop_split_guards(loop_kernel *k);
 /* Finds guards of the loops below n, in a linked tree. */
 void loop_find_needs(loop_kernel *k, loop_node *n);

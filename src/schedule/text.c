@@ -212,6 +212,12 @@ static void range(const struct print *p, const char *word, const ix_form *f,
 	str_addc(p->out, ')');
 }
 
+static void clips(const struct print *p, const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_clip; i++)
+		range(p, "clip", n->clip[i].f, n->clip[i].lo, n->clip[i].hi);
+}
+
 static void needs(const struct print *p, const loop_node *n)
 {
 	for (int32_t i = 0; i < n->n_needs; i++)
@@ -264,8 +270,7 @@ static void loop_line(const struct print *p, const loop_node *n)
 		str_add(p->out, " held ");
 		eqn(p, n->held - 1);
 	}
-	for (int32_t i = 0; i < n->n_clip; i++)
-		range(p, "clip", n->clip[i].f, n->clip[i].lo, n->clip[i].hi);
+	clips(p, n);
 	needs(p, n);
 	ahead(p, n);
 }
@@ -294,6 +299,7 @@ static void tile_line(const struct print *p, const loop_node *n)
 		str_printf(p->out, " lines %d ahead ", n->lines);
 		form(p, n->behind);
 	}
+	clips(p, n);
 	needs(p, n);
 	ahead(p, n);
 	str_add(p->out, " of (");

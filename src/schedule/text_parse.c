@@ -368,17 +368,22 @@ static void parse_clip(struct parse *p, loop_node *n, const lex_token *at)
 	ix_fact f = range(p);
 	int64_t s;
 
-	fail_if(p, f.lo == INT64_MIN || f.hi == INT64_MAX ||
-			!loop_stride(f.f, n->var, k->var[n->var].extent, &s) ||
-			(s != 1 && s != -1),
-		at, "bound", "a clip needs both bounds, and a variable with coefficient 1 or -1");
+	fail_if(p, f.lo == INT64_MIN || f.hi == INT64_MAX, at, "bound",
+		"a clip needs both bounds");
 	if (n->n_clip > 0)
 		memcpy(list, n->clip, (size_t)n->n_clip * sizeof *list);
+	n->clip = list;
+	if (n->kind == LOOP_TILE) {
+		list[n->n_clip++] = (loop_clip){f.f, f.lo, f.hi, NULL, 0};
+		return;
+	}
+	fail_if(p, !loop_stride(f.f, n->var, k->var[n->var].extent, &s) ||
+			(s != 1 && s != -1),
+		at, "bound", "a clip needs a variable with coefficient 1 or -1");
 	list[n->n_clip++] = (loop_clip){f.f, f.lo, f.hi,
 		ix_sub(k->s->x, &k->dom, f.f,
 			ix_scale(k->s->x, ix_axis(k->s->x, &k->dom, n->var), s)),
 		s};
-	n->clip = list;
 }
 
 /* Is it in memory, or (of a tile) a copy that will be in scratch? */
@@ -443,7 +448,7 @@ static bool attribute(struct parse *p, loop_node *n)
 		n->lanes = (int32_t)number(p, 1, 1024, "the number of lanes");
 	else if (lex_is(p->l, "ahead") || (!tile && lex_is(p->l, "far")))
 		parse_ahead(p, n, lex_same(lex_take(p->l), "far"));
-	else if (n->kind == LOOP_FOR && lex_eat(p->l, "clip"))
+	else if ((n->kind == LOOP_FOR || tile) && lex_eat(p->l, "clip"))
 		parse_clip(p, n, at);
 	else if (n->kind == LOOP_FOR && lex_eat(p->l, "unroll"))
 		n->unroll = (int32_t)number(p, 1, 64, "the number of sums");
@@ -554,7 +559,8 @@ static loop_node *parse_tile(struct parse *p)
 		lex_need(p->l, "ahead");
 		n->behind = near_form(p);
 	}
-	while (lex_is(p->l, "needs") || lex_is(p->l, "near") || lex_is(p->l, "ahead"))
+	while (lex_is(p->l, "needs") || lex_is(p->l, "near") || lex_is(p->l, "ahead") ||
+		lex_is(p->l, "clip"))
 		attribute(p, n);
 	lex_need(p->l, "of");
 	lex_need(p->l, "(");

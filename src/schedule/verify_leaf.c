@@ -37,6 +37,7 @@ static bool is_factor(struct sv *v, const loop_node *n, const expr *e,
 {
 	loop_kernel *k = v->k;
 	tn_dtype acc = k->eqn[n->eqn].acc[0];
+	contract_image m;
 	const expr *x;
 
 	x = ex_subst(k->s, &k->dom, e, k->n_vars, k->dom.box.extent, v->same,
@@ -48,6 +49,9 @@ static bool is_factor(struct sv *v, const loop_node *n, const expr *e,
 				    n->offset[e == n->factor[1]]);
 	if (n->matrix && e->dtype != acc)
 		return x == contract_as_short(k, of, e->dtype);
+	if (e == n->factor[0] && n->n_clip > 0 && contract_find_image(of, &m) &&
+		contract_all_clipped(n, &m))
+		of = m.read;
 	return e->dtype == acc &&
 	       (x == of || (of->dtype != acc && x == ex_cast(k->s, acc, of)));
 }
@@ -58,23 +62,37 @@ static bool has_wide_rows(const loop_node *n)
 	return n->matrix && n->factor[0]->dtype == TN_F32;
 }
 
+/* Each clip leaves out nothing but terms whose first factor, which is `of` in the
+ * equation, is 0. */
+static void check_clipped(struct sv *v, const loop_node *n, const expr *of)
+{
+	contract_image m;
+
+	(void)contract_find_image(of, &m);
+	for (int32_t i = 0; i < n->n_clip; i++)
+		if (m.other || !contract_may_clip(v->k, n, &m, &n->clip[i]))
+			verify_fail(v, n, "tile",
+				"a clip of a tile must be a condition outside of which its first factor is 0, over one sum, with factor 1 or -1, and either loops around the tile or its rows, which it then has all of");
+}
+
 static void check_factors(struct sv *v, const loop_node *n)
 {
 	loop_kernel *k = v->k;
 	const loop_eqn *e = &k->eqn[n->eqn];
 	contract_terms t;
-	bool same;
+	bool same, first;
 
 	if (!contract_is_product(k, e) || !contract_factors(k, e, &t))
 		verify_fail(v, n, "tile", "a tile needs a sum of products, which %s is not",
 			verify_eqn(v, n->eqn));
-	same = (is_factor(v, n, n->factor[0], t.f[0]) &&
-		       is_factor(v, n, n->factor[1], t.f[1])) ||
-	       (is_factor(v, n, n->factor[0], t.f[1]) &&
-		       is_factor(v, n, n->factor[1], t.f[0]));
+	first = is_factor(v, n, n->factor[0], t.f[0]) &&
+		is_factor(v, n, n->factor[1], t.f[1]);
+	same = first || (is_factor(v, n, n->factor[0], t.f[1]) &&
+				is_factor(v, n, n->factor[1], t.f[0]));
 	if (!same || n->finish != t.finish)
 		verify_fail(v, n, "tile", "the factors of this tile differ from those of %s",
 			verify_eqn(v, n->eqn));
+	check_clipped(v, n, t.f[first ? 0 : 1]);
 	if (n->checked != ((t.inexact || has_wide_rows(n)) &&
 				  dtype_is_float(e->acc[0])))
 		verify_fail(v, n, "tile", "%s",
@@ -533,7 +551,7 @@ static bool guards_copies(struct sv *v, const loop_node *n, const ix_fact *f)
 
 static void check_clips(struct sv *v, const loop_node *n)
 {
-	for (int32_t i = 0; i < n->n_clip; i++)
+	for (int32_t i = 0; i < n->n_clip && n->kind != LOOP_TILE; i++)
 		if (!loop_may_clip(v->k, n, &n->clip[i]))
 			verify_fail(v, n, "guard",
 				"statements in this loop change elements outside "

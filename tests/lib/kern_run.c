@@ -341,6 +341,7 @@ static void statement(struct kern_running *r, const kern_stmt *s)
 		break;
 	case KERN_PREFETCH:
 	case KERN_FENCE:
+	case KERN_RELOAD:
 	case KERN_NOTE:
 		break;
 	}

@@ -51,6 +51,7 @@ static const char tile[] =
 	"        for %i8 = 0 .. 16 {\n"
 	"          %9: f32x16 = load b0[%i3 + 40*%i8]\n"
 	"          %10: f32x16 = load b0[%i3 + 40*%i8 + 16]\n"
+	"          reload\n"
 	"          %11: f32 = load p1[32*chunk + %i8]\n"
 	"          %12: f32x16 = splat %11\n"
 	"          set %r6 = mad %12, %9, %r6\n"

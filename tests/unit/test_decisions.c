@@ -45,8 +45,10 @@ static void gather(struct facts *f, const loop_node *n, loop_set lanes)
 		f->wide[n->child[0]->eqn] |= BIT(n->var);
 	if (n->kind == LOOP_SPAN)
 		f->spans |= BIT(n->var);
-	if (n->n_clip > 0)
+	if (n->n_clip > 0 && n->kind == LOOP_FOR)
 		f->clips |= BIT(n->var);
+	for (int32_t i = 0; n->kind == LOOP_TILE && i < n->n_clip; i++)
+		f->clips |= loop_form_vars(n->clip[i].f) & f->k->eqn[n->eqn].reduced;
 	if (n->kind == LOOP_FOR && n->up != NULL && n->up->lanes > 1 &&
 		n->unroll > 1)
 		f->abreast |= BIT(n->var);

@@ -125,3 +125,9 @@ bool contract_lies_apart(const contract *c, const contract_product *p)
 	return loop_param(c->k, t) >= 0 &&
 	       (p->turned || c->k->s->tensor.at[t].dtype != e->acc[0]);
 }
+
+/* Registers: accumulators, a row of the panel, an element of the other factor. */
+int64_t contract_most_rows(const loop_kernel *k)
+{
+	return (k->machine->vector_registers - 4) / 2;
+}

@@ -4,7 +4,7 @@
 
 #include "schedule/local.h"
 
-enum { CONTRACT_NEEDS = 4, CONTRACT_FACTORS = 8 };
+enum { CONTRACT_NEEDS = 4, CONTRACT_FACTORS = 8, CONTRACT_BORDERS = 4 };
 
 /* A sum of products, and the roles of its variables; -1: none. */
 typedef struct contract_product {
@@ -29,6 +29,8 @@ typedef struct contract_product {
 	bool lone; /* no loop walks rows of x, and a copy of y is kept: i is -1 */
 	int32_t n_needs; /* see loop_node.need */
 	ix_fact need[CONTRACT_NEEDS];
+	int32_t n_clip; /* see loop_node.clip */
+	loop_clip clip[CONTRACT_BORDERS];
 	bool few; /* it has few rows */
 	bool matrix; /* by matrix instructions */
 	tn_dtype taken[2]; /* .. which take x and y as this dtype */
@@ -117,8 +119,28 @@ bool contract_turn(const contract *c, contract_product *p);
 int32_t contract_slide(loop_kernel *k);
 /* Its roles, as contract_classify finds those of others. */
 bool contract_slide_roles(contract *c, contract_product *p);
-/* Copies the image with its border, in a phase before. */
+/* Copies the image with its border, in a phase before, unless its tiles leave out what
+ * is outside. */
 void contract_pack_image(contract *c, contract_product *p);
+/* A factor: an element of memory, 0 outside of some intervals. */
+typedef struct contract_image {
+	const expr *read;
+	int32_t n;
+	const expr *border[CONTRACT_BORDERS];
+	bool other; /* it is something else */
+} contract_image;
+/* border.c: false: it is none. */
+bool contract_find_image(const expr *x, contract_image *m);
+/* Can tiles of p, which are not chosen yet, leave out all that is outside? */
+bool contract_clips_all(
+	const loop_kernel *k, const contract_product *p, const contract_image *m);
+/* Clips them to what is inside, where they can. */
+void contract_clip_image(
+	loop_kernel *k, contract_product *p, const contract_image *m);
+/* May the tile leave out what is outside of this, its first factor being the image? */
+bool contract_may_clip(const loop_kernel *k, const loop_node *n,
+	const contract_image *m, const loop_clip *clip);
+bool contract_all_clipped(const loop_node *n, const contract_image *m);
 /* Is y so large that most of it comes from beyond the second cache? */
 bool contract_is_far(const contract *c, const contract_product *p);
 /* Does half of the second cache hold y? */
@@ -129,6 +151,8 @@ bool contract_may_be_whole(
 /* Can tiles read a factor where it lies, as the one of rows? */
 bool contract_is_readable(
 	const contract *c, const contract_product *p, const expr *of);
+/* Rows of a tile of two vectors that registers hold. */
+int64_t contract_most_rows(const loop_kernel *k);
 /* Do blocks of rows alone make enough chunks? */
 bool contract_rows_suffice(const contract *c, const contract_product *p);
 /* Sets its sizes, once blocks are chosen. */

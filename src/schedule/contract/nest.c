@@ -602,12 +602,7 @@ void contract_sizes(contract *c, contract_product *p)
 	contract_choose_dot(c, p);
 	contract_choose_tiles(c, p);
 	size = contract_factor_bytes(c, p);
-	/*
-	 * registers: accumulators, a row of the panel, an element of the other
-	 * factor
-	 */
-	fit = p->dot > 0 ? contract_dot_rows(c, p)
-			 : (m->vector_registers - 4) / 2;
+	fit = p->dot > 0 ? contract_dot_rows(c, p) : contract_most_rows(c->k);
 	p->tile = equal_or_near(contract_extent(c, p->i), fit);
 	if (p->turned && p->tile < fit * m->product.tile_quarters / 4) /* 13 of 49 pixels, not 7 */
 		p->tile = near_equal(contract_extent(c, p->i), fit);
@@ -672,6 +667,8 @@ static loop_node *tile(contract *c, const contract_product *p)
 	t->unroll = p->vectors;
 	t->n_needs = p->n_needs;
 	t->need = arena_copy(c->k->a, p->need, sizeof p->need);
+	t->n_clip = p->n_clip;
+	t->clip = arena_copy(c->k->a, p->clip, sizeof p->clip);
 	return t;
 }
 

@@ -5,7 +5,8 @@
  * stands alone in its loops. The weights are copied once for all runs, filters
  * side by side; the image is copied once for all chunks, with its border, and not
  * each window of it: a tile reads one element for each of its pixels, wherever it
- * lies, so a stride or a border costs nothing. Sums leave in a buffer, because
+ * lies, so a stride or a border costs nothing. Where a tile leaves out what is outside
+ * of the image (border.c), it is not copied. Sums leave in a buffer, because
  * filters do not adjoin in the result.
  *
  *   o[f, y, x] += sel(inside .. , image[c, 2 y + h - 1, 2 x + w - 1], 0) * w[f, c, h, w]
@@ -15,42 +16,6 @@
  *   tiles of 14 x by 32 f:  t[x, f] += pad[c, 2 y + h, 2 x + w] * w'[c, h, w, f]
  */
 #include "schedule/contract/contract.h"
-
-enum { MOST_BORDERS = 4 };
-
-/* A factor: an element of memory, 0 outside of some intervals. */
-struct image {
-	loop_kernel *k;
-	const expr *read;
-	int32_t n;
-	const expr *border[MOST_BORDERS];
-	bool other; /* it is something else */
-};
-
-static void take_borders(struct image *m, const expr *c)
-{
-	if (c->kind == EX_CALL && strcmp(ir_scalar_at(c->fn)->name, "and") == 0) {
-		take_borders(m, c->arg[0]);
-		take_borders(m, c->arg[1]);
-	} else if (c->kind == EX_INSIDE && m->n < MOST_BORDERS &&
-		   !ix_has_fun(c->form)) {
-		m->border[m->n++] = c;
-	} else {
-		m->other = true;
-	}
-}
-
-static bool find_image(loop_kernel *k, const expr *x, struct image *m)
-{
-	*m = (struct image){.k = k};
-	if (x->kind == EX_SELECT && x->arg[2]->kind == EX_CONST &&
-		dtype_is_float(x->dtype) && x->arg[2]->c.f == 0) {
-		take_borders(m, x->arg[0]);
-		x = x->arg[1];
-	}
-	m->read = x;
-	return !m->other && x->kind == EX_READ && !ix_has_fun(x->form);
-}
 
 /* ---- what it is ---- */
 
@@ -80,13 +45,14 @@ static bool is_strided(const loop_kernel *k, const contract_product *p)
 
 /* By how much the address advances for each 1 of the border's form; 0: there is no
  * such distance. */
-static int64_t distance(const struct image *m, const ix_form *border)
+static int64_t distance(
+	const loop_kernel *k, const contract_image *m, const ix_form *border)
 {
 	int64_t by = 0;
 
 	for (int32_t i = 0; i < border->n; i++) {
 		const ix_atom *t = border->t[i].atom;
-		int64_t s, n = t->kind == IX_DIGIT ? m->k->var[t->axis].extent : 0;
+		int64_t s, n = t->kind == IX_DIGIT ? k->var[t->axis].extent : 0;
 
 		if (t->kind != IX_DIGIT || t->lo != 1 || t->hi < n ||
 			!loop_stride(m->read->form, t->axis, n, &s) ||
@@ -100,16 +66,16 @@ static int64_t distance(const struct image *m, const ix_form *border)
 
 /* Can each border get one variable for what its form walks? *rest: the address
  * without the borders' variables. */
-static bool has_slides(const struct image *m, const ix_form **rest)
+static bool has_slides(
+	loop_kernel *k, const contract_image *m, const ix_form **rest)
 {
-	loop_kernel *k = m->k;
 	loop_set seen = 0;
 	int64_t numel = k->s->tensor.at[m->read->tensor].numel, n = 1;
 
 	*rest = m->read->form;
 	for (int32_t i = 0; i < m->n; i++) {
 		const ix_form *f = m->border[i]->form;
-		int64_t by = distance(m, f), min, max;
+		int64_t by = distance(k, m, f), min, max;
 
 		if (by == 0 || (loop_form_vars(f) & seen) != 0)
 			return false;
@@ -131,9 +97,9 @@ static bool has_slides(const struct image *m, const ix_form **rest)
 }
 
 /* The part of the border's form that depends on variables, from 0 on: the slide. */
-static const ix_form *slide_of(const struct image *m, int32_t i, int64_t *min)
+static const ix_form *slide_of(
+	loop_kernel *k, const contract_image *m, int32_t i, int64_t *min)
 {
-	loop_kernel *k = m->k;
 	const ix_form *f = m->border[i]->form;
 	int64_t max;
 
@@ -143,10 +109,9 @@ static const ix_form *slide_of(const struct image *m, int32_t i, int64_t *min)
 }
 
 /* Variables of the copy, slowest first: as their elements lie in the image. */
-static int32_t in_order(const struct image *m, loop_set vars, const ix_form *at,
+static int32_t in_order(const loop_kernel *k, loop_set vars, const ix_form *at,
 	int32_t *var)
 {
-	loop_kernel *k = m->k;
 	int64_t s[IX_MAX_AXES];
 	int32_t n = 0;
 
@@ -166,10 +131,9 @@ static int32_t in_order(const struct image *m, loop_set vars, const ix_form *at,
 
 /* The image at variables `first` on, which slide over its borders, as the copy is to
  * have it. *vars: those that it walks. */
-static const expr *image_at(const struct image *m, int32_t first, const ix_form *rest,
-	loop_set *vars, const ix_form **at)
+static const expr *image_at(loop_kernel *k, const contract_image *m, int32_t first,
+	const ix_form *rest, loop_set *vars, const ix_form **at)
 {
-	loop_kernel *k = m->k;
 	const expr *inside = NULL;
 
 	*at = rest;
@@ -179,11 +143,11 @@ static const expr *image_at(const struct image *m, int32_t first, const ix_form 
 		const ix_form *u = ix_axis(k->s->x, &k->dom, first + i);
 		int64_t min;
 
-		slide_of(m, i, &min);
+		slide_of(k, m, i, &min);
 		u = ix_addc(k->s->x, u, min);
 		*vars |= BIT(first + i);
 		*at = ix_add(k->s->x, &k->dom, *at,
-			ix_scale(k->s->x, u, distance(m, b->form)));
+			ix_scale(k->s->x, u, distance(k, m, b->form)));
 		arg[1] = ex_inside(k->s, ix_addc(k->s->x, u, b->form->c0), b->lo,
 			b->hi);
 		inside = inside == NULL ? arg[1]
@@ -206,10 +170,10 @@ static const expr *read_of(loop_kernel *k, int32_t copy)
 			k->dom.box.extent, with));
 }
 
-void contract_pack_image(contract *c, contract_product *p)
+/* Copies the image with its border. */
+static void pack_border(contract *c, contract_product *p, const contract_image *m)
 {
 	loop_kernel *k = c->k;
-	struct image m;
 	const ix_form *at, *rest;
 	const expr *body;
 	loop_set vars;
@@ -217,20 +181,14 @@ void contract_pack_image(contract *c, contract_product *p)
 	int64_t min;
 	loop_node *copy, *top;
 
-	if (!find_image(k, p->x, &m) || !has_slides(&m, &rest))
-		return;
-	if (m.n == 0) { /* it is read where it lies, unless most of that is not used */
-		if (!has_window(k, p) && is_strided(k, p))
-			contract_pack_whole(c, p, &p->x, p->i);
-		return;
-	}
-	for (int32_t i = 0; i < m.n; i++)
-		if (!loop_change_slide(k, slide_of(&m, i, &min)))
+	(void)has_slides(k, m, &rest);
+	for (int32_t i = 0; i < m->n; i++)
+		if (!loop_change_slide(k, slide_of(k, m, i, &min)))
 			env_bug(arena_env(k->a), "loop.slide",
 				"%s: a border has no slide", k->name);
-	body = image_at(&m, first, rest, &vars, &at);
+	body = image_at(k, m, first, rest, &vars, &at);
 	var = arena_array(k->a, int32_t, k->n_vars + 1);
-	n = in_order(&m, vars, at, var);
+	n = in_order(k, vars, at, var);
 	eqn = loop_add_copy(k, body, n, var);
 	p->x = read_of(k, eqn);
 	copy = contract_leaf(c, LOOP_STMT, eqn);
@@ -243,9 +201,25 @@ void contract_pack_image(contract *c, contract_product *p)
 		contract_ceil(k->var[var[0]].extent, k->machine->product.copy_chunks),
 		copy);
 	top->parallel = true;
-	loop_decide(k, DECIDE_COPY_WHOLE, p->eqn, m.read->tensor, 0, 0);
+	loop_decide(k, DECIDE_COPY_WHOLE, p->eqn, m->read->tensor, 0, 0);
 	*vec_push(k->a, &c->before) = top;
 	*vec_push(k->a, &c->before_of) = -1;
+}
+
+void contract_pack_image(contract *c, contract_product *p)
+{
+	contract_image m;
+
+	if (!contract_find_image(p->x, &m))
+		return;
+	contract_clip_image(c->k, p, &m);
+	if (m.n > 0 && !contract_clips_all(c->k, p, &m)) {
+		pack_border(c, p, &m);
+		return;
+	}
+	p->x = m.read; /* where it lies, unless most of that is not used */
+	if (m.n == 0 && !has_window(c->k, p) && is_strided(c->k, p))
+		contract_pack_whole(c, p, &p->x, p->i);
 }
 
 /* ---- roles ---- */
@@ -275,7 +249,7 @@ static int32_t pixels(const loop_kernel *k, const loop_eqn *e, loop_set rows)
 static bool find_roles(loop_kernel *k, const loop_eqn *e, const contract_terms *t,
 	int32_t f, contract_product *p)
 {
-	struct image m;
+	contract_image m;
 	const ix_form *rest;
 	loop_set v[2];
 
@@ -291,8 +265,9 @@ static bool find_roles(loop_kernel *k, const loop_eqn *e, const contract_terms *
 	p->j = longest(k, p->columns);
 	p->s = longest(k, p->sums & v[0] & v[1]);
 	return p->i >= 0 && p->j >= 0 && p->s >= 0 &&
-	       contract_is_steady(k, p, p->y) && find_image(k, p->x, &m) &&
-	       has_slides(&m, &rest) && contract_reads_memory(k, p->x);
+	       contract_is_steady(k, p, p->y) && contract_find_image(p->x, &m) &&
+	       (contract_clips_all(k, p, &m) || has_slides(k, &m, &rest)) &&
+	       contract_reads_memory(k, p->x);
 }
 
 /*
@@ -306,7 +281,7 @@ static bool is_worth(loop_kernel *k, const loop_eqn *e, const contract_product *
 	const machine_product *m = &k->machine->product;
 	int64_t lanes = machine_lanes(k->machine, (int32_t)dtype_size(e->acc[0]));
 	int64_t filters = k->var[p->j].extent, terms = elements(k, p->sums);
-	bool tall = (k->machine->vector_registers - 4) / 2 >= m->slide_pixels;
+	bool tall = contract_most_rows(k) >= m->slide_pixels;
 	int64_t weights = elements(k, loop_expr_vars(k, p->y));
 	bool large = weights > k->machine->memory[MACHINE_L2].bytes / 2 /
 				       (int64_t)dtype_size(e->acc[0]);

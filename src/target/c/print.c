@@ -258,6 +258,14 @@ static void fence(printer *p)
 	c_line(p, "__atomic_thread_fence(__ATOMIC_SEQ_CST);");
 }
 
+static void reload(printer *p)
+{
+	const char *word = c_word_of(p, C_WORD_RELOAD);
+
+	if (word[0] != '\0')
+		c_line(p, "%s;", word);
+}
+
 static void turn(printer *p, const kern_stmt *s)
 {
 	int32_t unit = kern_turn_unit(s);
@@ -375,6 +383,9 @@ static void statement(printer *p, const kern_stmt *s)
 		break;
 	case KERN_FENCE:
 		p->d->fence(p);
+		break;
+	case KERN_RELOAD:
+		reload(p);
 		break;
 	case KERN_BARRIER:
 		p->d->barrier(p);
