@@ -366,6 +366,22 @@ static void one_by_one(lowering *lw, const struct place_of *p, val n, val by,
 		lane_by_lane(lw, p, n, guarded);
 }
 
+/* Are the elements of lanes the same distance apart, all of them inside? */
+static bool is_far(const lowering *lw, const struct place_of *p, bool guarded)
+{
+	return !guarded && lw->k->machine->lanes == 0 && p->plus == NULL && p->affine &&
+	       p->varies && !per_lane(lw, p) && lw->each == 1;
+}
+
+static val load_far(lowering *lw, const struct place_of *p)
+{
+	kern_access x = kern_element(p->array, lw_element(lw, p, 0));
+
+	x.part = lw_as_part(lw, lw_live(lw));
+	x.stride = p->stride;
+	return lw_load_at(lw, &x, stored_type(lw, p, true));
+}
+
 static val load_lanes(lowering *lw, const struct place_of *p, bool guarded)
 {
 	val n, all, whole = {0}, mask = {0}, by = {0};
@@ -373,6 +389,8 @@ static val load_lanes(lowering *lw, const struct place_of *p, bool guarded)
 
 	if (!guarded && is_near(p) && p->stride == 2 && !per_lane(lw, p))
 		return lw_widen(lw, load_whole(lw, p), p->dtype);
+	if (is_far(lw, p, guarded))
+		return lw_widen(lw, load_far(lw, p), p->dtype);
 	/* threads load what they need: there is nothing to save */
 	near = guarded && lw->k->machine->lanes == 0 && is_whole(lw, p, &whole);
 	if (p->stride == 1 && p->dtype == TN_F32 &&

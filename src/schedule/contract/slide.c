@@ -170,6 +170,19 @@ static const expr *read_of(loop_kernel *k, int32_t copy)
 			k->dom.box.extent, with));
 }
 
+/* The variable of a copy whose blocks are chunks: the slowest, unless it has fewer
+ * elements than there are to be chunks, and another one has more. */
+static int32_t in_chunks(const loop_kernel *k, int32_t n, const int32_t *var)
+{
+	int32_t v = var[0];
+
+	for (int32_t i = 1; i < n - 1; i++)
+		if (k->var[v].extent < k->machine->product.copy_chunks &&
+			k->var[var[i]].extent > k->var[v].extent)
+			v = var[i];
+	return v;
+}
+
 /* Copies the image with its border. */
 static void pack_border(contract *c, contract_product *p, const contract_image *m)
 {
@@ -177,7 +190,7 @@ static void pack_border(contract *c, contract_product *p, const contract_image *
 	const ix_form *at, *rest;
 	const expr *body;
 	loop_set vars;
-	int32_t *var, n, eqn, first = k->n_vars;
+	int32_t *var, n, v, eqn, first = k->n_vars;
 	int64_t min;
 	loop_node *copy, *top;
 
@@ -197,9 +210,9 @@ static void pack_border(contract *c, contract_product *p, const contract_image *
 		if (i == n - 1)
 			loop_take_lanes(k, copy);
 	}
-	top = contract_block(c, var[0],
-		contract_ceil(k->var[var[0]].extent, k->machine->product.copy_chunks),
-		copy);
+	v = in_chunks(k, n, var);
+	top = contract_block(c, v,
+		contract_ceil(k->var[v].extent, k->machine->product.copy_chunks), copy);
 	top->parallel = true;
 	loop_decide(k, DECIDE_COPY_WHOLE, p->eqn, m->read->tensor, 0, 0);
 	*vec_push(k->a, &c->before) = top;

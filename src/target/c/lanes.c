@@ -4,6 +4,8 @@
  */
 #include "target/c/text.h"
 
+enum { MOST_INSERTED = 16 }; /* lanes that one expression loads one by one */
+
 #include <inttypes.h>
 
 /* Opens a loop over the lanes of a vector, without its variable: where a variable
@@ -103,6 +105,18 @@ bool c_is_far(const kern_access *at, kern_type t)
 	return at->at != NULL && at->stride != 1 && t.lanes > 1;
 }
 
+/* All at once: compilers insert elements in pairs then, not one after the other. */
+static void load_each(printer *p, kern_val id, int32_t n)
+{
+	const kern_value *v = kern_at(p->k, id);
+	str s = str_new(p->a);
+
+	for (int32_t l = 0; l < n; l++)
+		str_printf(&s, "%s(&%s)[%" PRId64 "]", l > 0 ? ", " : "",
+			c_element(p, &v->at), l * v->at.stride);
+	c_line(p, "%s %s = { %s };", c_type(p, v->type), c_name(p, id), s.at);
+}
+
 /* Loads them one by one: those that part and mask leave. */
 void c_load_far(printer *p, kern_val id)
 {
@@ -112,6 +126,10 @@ void c_load_far(printer *p, kern_val id)
 	const char *mask = at->mask == 0 ? NULL : c_name(p, at->mask);
 	bool by_lane = mask != NULL && kern_at(p->k, at->mask)->type.lanes > 1;
 
+	if (mask == NULL && v->type.lanes <= MOST_INSERTED) {
+		load_each(p, id, n);
+		return;
+	}
 	c_line(p, "%s %s = { 0 };", c_type(p, v->type), c_name(p, id));
 	for_lanes(p, n);
 	if (mask != NULL)
