@@ -58,7 +58,7 @@
 		.enough_pieces = 8, .cut_chunks = 16, .least_piece = 512,      \
 		.piece_chunks = 16, .full_lanes = 85, .turn_gain = 10,         \
 		.turn_sum = 64, .turn_vectors = 2, .turn_copy = 4 << 20, \
-		.tile_quarters = 3, .slide_pixels = 7, .slide_sum = 256, .slide_near = 256, .slide_copies = 2, .slide_columns = 8, \
+		.tile_quarters = 3, .slide_pixels = 7, .slide_sum = 256, .slide_near = 256, .slide_copies = 2, .slide_columns = 8, .sums_part = 8, \
 		.most_equations = 60,    \
 		.least_keys = 2,                                               \
 		.keys_part = 8, .keys_parts = 3, .block_quarters = 2,          \
@@ -479,6 +479,7 @@ static const struct fact {
 	SIZE(product.slide_sum, "contract"),
 	SIZE(product.slide_near, "contract"),
 	SIZE(product.slide_copies, "contract"),
+	SIZE(product.sums_part, "contract"),
 	SIZE(product.slide_columns, "contract"),
 	SIZE(product.most_equations, "contract"),
 	SIZE(product.least_keys, "contract"),

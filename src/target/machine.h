@@ -140,6 +140,7 @@ typedef struct machine_product {
 	int32_t slide_sum;     /* .. of so many terms */
 	int32_t slide_near;    /* pixels of an image without a window, at most */
 	int32_t slide_copies;  /* elements of its copy for each of its own, at most */
+	int32_t sums_part;     /* of the second cache, for the sums of its pixels: one of so many */
 	int32_t slide_columns; /* of its window that are written out one by one, at most */
 	int32_t most_equations; /* of a kernel in tiles, with copies of factors */
 	int32_t least_keys, keys_part; /* of a row that goes by in blocks */

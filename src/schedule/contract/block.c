@@ -420,16 +420,23 @@ static double busy(int64_t n, int64_t threads)
 }
 
 /*
- * The length of pieces of n rows, which `panels` panels meet each: so that there are
- * about as many chunks as wanted, of equal length, and as many for each of two threads,
- * or four.
+ * The length of pieces of n rows, which `panels` panels meet each, and whose sums take
+ * so many bytes: so that a part of the second cache holds the sums of a piece, and there
+ * are about as many chunks as wanted, of equal length, and as many for each of two
+ * threads, or four.
  */
-static int64_t piece_of_rows(const contract *c, int64_t n, int64_t panels)
+static int64_t piece_of_rows(
+	const contract *c, int64_t n, int64_t panels, int64_t bytes)
 {
-	int64_t least = c->k->machine->product.copied_chunks, size = 1;
+	const machine *m = c->k->machine;
+	int64_t least = m->product.copied_chunks, size = 1, most;
 	double best = 0;
 
-	for (int64_t s = n; s >= 1; s--) {
+	most = m->memory[MACHINE_L2].bytes / m->product.sums_part / bytes;
+	most = most < 1 ? 1 : most < n ? most : n;
+	if (least < panels * contract_ceil(n, most))
+		least = panels * contract_ceil(n, most);
+	for (int64_t s = most; s >= 1; s--) {
 		int64_t pieces = contract_ceil(n, s), chunks = panels * pieces;
 		double cost = (double)n / (double)(pieces * s) * busy(chunks, 2) *
 			      busy(chunks, 4);
@@ -450,7 +457,7 @@ static int64_t piece_of_rows(const contract *c, int64_t n, int64_t panels)
 static void choose_slide(contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
-	int64_t chunks, tiles;
+	int64_t chunks, tiles, bytes; /* bytes: of the sums of a row */
 	int32_t above = -1;
 
 	for (int32_t v = 0; v < k->n_vars; v++)
@@ -468,10 +475,12 @@ static void choose_slide(contract *c, contract_product *p)
 	chunks = chunks_of(c, loops_around(c)) *
 		 contract_ceil(k->var[p->j].extent, c->block[p->j]);
 	tiles = contract_ceil(k->var[p->i].extent, p->tile);
+	bytes = c->block[p->j] * (int64_t)dtype_size(k->eqn[p->eqn].acc[0]) *
+		(above >= 0 ? k->var[p->i].extent : p->tile);
 	if (above >= 0)
-		c->block[above] = piece_of_rows(c, k->var[above].extent, chunks);
+		c->block[above] = piece_of_rows(c, k->var[above].extent, chunks, bytes);
 	else
-		c->block[p->i] = p->tile * piece_of_rows(c, tiles, chunks);
+		c->block[p->i] = p->tile * piece_of_rows(c, tiles, chunks, bytes);
 	contract_slide_roles(c, p);
 }
 
