@@ -11,6 +11,9 @@
  *     %1: bool = inside %i0 1 *
  *     %2: f32 = load p1[%i0 - 1] where %1
  *     %3: f32 = sel %1, %2, 0
+ *
+ * Of several tensors that are read under conditions that all lanes have in common, one
+ * is: there branches are cheaper.
  */
 #include "kern/lower.h"
 
@@ -265,9 +268,78 @@ static val select_value(lowering *lw, const expr *e)
 	return lw_call(lw, lw->fn.sel, type, 3, x);
 }
 
+/* ---- one of several tensors ---- */
+
+enum { LEAST_BRANCHES = 2, MOST_BRANCHES = 64 };
+
+static void data_visit(void *arg, const expr *e)
+{
+	bool *found = arg;
+
+	*found |= e->form != NULL && ix_has_fun(e->form);
+}
+
+/*
+ * How many selects, one inside the other, read one of several tensors each, under
+ * conditions that are the same in all lanes, such as those of a concat along another
+ * axis?
+ */
+static int32_t n_branches(lowering *lw, const expr *e)
+{
+	loop_set lanes = lw->vvar >= 0 ? (loop_set)1 << lw->vvar : 0;
+	bool data = false;
+	int32_t n = 0;
+
+	loop_walk(lw->a, e, data_visit, &data);
+	if (data || e->dtype == TN_BOOL || lw->k->machine->lanes > 0)
+		return 0;
+	for (; e->kind == EX_SELECT && n < MOST_BRANCHES; e = e->arg[2], n++)
+		if ((loop_expr_vars(lw->k, e->arg[0]) & lanes) != 0 ||
+			!lw_is_unsafe(lw, e->arg[1]))
+			break;
+	return n >= LEAST_BRANCHES ? n : 0;
+}
+
+/* Sets r to the value of e, n selects of which are branches. */
+static void branch(lowering *lw, const expr *e, val r, int32_t n)
+{
+	struct marks m = lw_mark(lw);
+	kern_stmt *s;
+	bool on;
+	val c;
+
+	if (n == 0) {
+		val v = lw_ex(lw, e);
+
+		lw_set(lw, r, r.lanes > 1 ? lw_to_lanes(lw, v) : v);
+		return;
+	}
+	c = lw_ex(lw, e->arg[0]);
+	if (lw_is_const(lw, c, &on)) {
+		branch(lw, e->arg[on ? 1 : 2], r, on ? 0 : n - 1);
+		return;
+	}
+	s = kern_if(lw->b, c.id, false);
+	branch(lw, e->arg[1], r, 0);
+	lw_release(lw, m);
+	kern_else(lw->b, s);
+	branch(lw, e->arg[2], r, n - 1);
+	lw_release(lw, m);
+	kern_close(lw->b);
+}
+
+static val branches(lowering *lw, const expr *e, int32_t n)
+{
+	val r = lw_register(lw, lw_type(lw, lw_computed(e->dtype), lw->lanes), 0);
+
+	branch(lw, e, r, n);
+	return r;
+}
+
 val lw_ex(lowering *lw, const expr *e)
 {
 	val v = {0};
+	int32_t n;
 
 	for (int32_t i = lw->memo.n - 1; i >= 0; i--)
 		if (lw->memo.at[i].e == e)
@@ -287,7 +359,8 @@ val lw_ex(lowering *lw, const expr *e)
 		v = call(lw, e);
 		break;
 	case EX_SELECT:
-		v = select_value(lw, e);
+		n = n_branches(lw, e);
+		v = n > 0 ? branches(lw, e, n) : select_value(lw, e);
 		break;
 	case EX_INSIDE:
 		lw_load_funs(lw, e->form);
