@@ -282,7 +282,8 @@ static void data_visit(void *arg, const expr *e)
 /*
  * How many selects, one inside the other, read one of several tensors each, under
  * conditions that are the same in all lanes, such as those of a concat along another
- * axis?
+ * axis? Not one side of another select: what bounds an address may be its condition, and
+ * that of a branch, together.
  */
 static int32_t n_branches(lowering *lw, const expr *e)
 {
@@ -291,11 +292,13 @@ static int32_t n_branches(lowering *lw, const expr *e)
 	int32_t n = 0;
 
 	loop_walk(lw->a, e, data_visit, &data);
-	if (data || e->dtype == TN_BOOL || lw->k->machine->lanes > 0)
+	if (data || e->dtype == TN_BOOL || lw->k->machine->lanes > 0 ||
+		lw->path.n > 0)
 		return 0;
 	for (; e->kind == EX_SELECT && n < MOST_BRANCHES; e = e->arg[2], n++)
 		if ((loop_expr_vars(lw->k, e->arg[0]) & lanes) != 0 ||
-			!lw_is_unsafe(lw, e->arg[1]))
+			(!lw_is_unsafe(lw, e->arg[1]) &&
+				!lw_is_unsafe(lw, e->arg[2])))
 			break;
 	return n >= LEAST_BRANCHES ? n : 0;
 }

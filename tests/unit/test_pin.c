@@ -36,6 +36,10 @@ static const char clipped[] = "program { x: f32[1,32,14,14]  param w: f32[48,32,
 static const char panels[] = "program { x: f32[1,256,7,7]  param w: f32[512,256,1,1]\n"
 			     "  y = conv(x, w)\n"
 			     "  return y }";
+/* .. of which a copy is kept, for few rows */
+static const char few[] = "program { x: f32[16,768]  param w: f32[768,3072]\n"
+			  "  y = matmul(x, w)\n"
+			  "  return y }";
 /* .. in place: rows of them */
 static const char in_place[] = "program { x: f32[1,384,28,28]  param w: f32[40,384,3,3]\n"
 			       "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
@@ -419,7 +423,7 @@ static void pin(arena *a, void *arg)
 static void reads_back(void **state)
 {
 	const char *const all[] = {sum, turn, conv, scan, norm, late, half,
-		mask, keys, both, held, panels, in_place, whole_rows, slid, clipped};
+		mask, keys, both, held, panels, in_place, whole_rows, slid, clipped, few};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -470,6 +474,7 @@ static void prefetches(void **state)
 			"__builtin_prefetch(&q0["},
 		{clipped, " clip(i_2 + i_5 - 1, 0, 14) of",
 			"__asm__ __volatile__(\"\" : : : \"memory\");"},
+		{few, " phase of 16 chunks, copies w {", "__builtin_prefetch(&q0["},
 		{in_place, " ahead(w, 3456*i_0 + 9*i_3 + 34560, 10 by 3456) of",
 			"__builtin_prefetch(&p2["},
 		{whole_rows, " ahead(w, 128*i_0 + 8*i_2 + 1024) of",

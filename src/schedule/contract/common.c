@@ -131,3 +131,14 @@ int64_t contract_most_rows(const loop_kernel *k)
 {
 	return (k->machine->vector_registers - 4) / 2;
 }
+
+bool contract_is_bare(const expr *e, tn_dtype acc)
+{
+	return e->kind == EX_READ && e->dtype == acc && !ix_has_fun(e->form);
+}
+
+int64_t contract_factor_bytes(const contract *c, const contract_product *p)
+{
+	return (int64_t)dtype_size(
+		p->dot > 0 ? p->x->dtype : c->k->eqn[p->eqn].acc[0]);
+}

@@ -145,9 +145,18 @@ bool contract_all_clipped(const loop_node *n, const contract_image *m);
 bool contract_is_far(const contract *c, const contract_product *p);
 /* Does half of the second cache hold y? */
 bool contract_weights_fit(const contract *c, const contract_product *p);
-/* Can all of a factor be copied before the product? */
+/* Is it a bare read of the dtype of the sum, at an index that is not data? */
+bool contract_is_bare(const expr *e, tn_dtype acc);
+/* once.c: can all of a factor be copied before the product? */
 bool contract_may_be_whole(
 	const contract *c, const contract_product *p, const expr *of);
+/* Do several chunks need the same part of a factor? */
+bool contract_is_shared(const contract *c, const expr *of);
+/* Would a copy of the panels of columns be kept, and several rows read it? */
+bool contract_keeps_columns(const contract *c, const contract_product *p);
+/* Are they copied once: because each block of rows would copy them again, or because
+ * the copy is kept? */
+bool contract_copies_columns(const contract *c, const contract_product *p);
 /* Can tiles read a factor where it lies, as the one of rows? */
 bool contract_is_readable(
 	const contract *c, const contract_product *p, const expr *of);

@@ -19,28 +19,6 @@
 
 /* ---- classes ---- */
 
-struct forms {
-	bool data; /* an index is data */
-};
-
-static void on_expr(void *arg, const expr *e)
-{
-	struct forms *f = arg;
-
-	f->data |= e->form != NULL && ix_has_fun(e->form);
-}
-
-/* Is it a bare read of the dtype of the sum, at an index that is not data? */
-static bool is_bare(loop_kernel *k, const expr *e, tn_dtype acc)
-{
-	struct forms f = {false};
-
-	if (e->kind != EX_READ || e->dtype != acc)
-		return false;
-	loop_walk(k->a, e, on_expr, &f);
-	return !f.data;
-}
-
 static int64_t lanes_of(const contract *c, const contract_product *p)
 {
 	size_t size = dtype_size(c->k->eqn[p->eqn].acc[0]);
@@ -249,7 +227,7 @@ static bool is_in_lanes(
 	int64_t s, size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
 
 	*step = 0;
-	if (!is_bare(k, p->y, k->eqn[p->eqn].acc[0]) ||
+	if (!contract_is_bare(p->y, k->eqn[p->eqn].acc[0]) ||
 		!contract_adjoins(k, p->y->form, p->j) ||
 		k->var[p->j].extent % p->lanes != 0 ||
 		contract_extent(c, p->j) % p->lanes != 0 ||
@@ -311,32 +289,6 @@ static bool comes_again(
 	       p->sum_block > lines_held(m, MACHINE_L2, step) / 4 *
 				      (4 - m->product.panel_quarters) &&
 	       again > copy;
-}
-
-/* Does a guard outside which all terms are 0 depend on these loops? */
-static bool has_needs_of(const contract_product *p, loop_set s)
-{
-	for (int32_t i = 0; i < p->n_needs; i++)
-		if ((loop_form_vars(p->need[i].f) & s) != 0)
-			return true;
-	return false;
-}
-
-bool contract_may_be_whole(
-	const contract *c, const contract_product *p, const expr *of)
-{
-	loop_kernel *k = c->k;
-	loop_set in = loop_expr_vars(k, of);
-	int64_t n = contract_factor_bytes(c, p);
-	int32_t eqn, comp;
-
-	if (!is_bare(k, of, p->dot > 0 ? of->dtype : k->eqn[p->eqn].acc[0]) ||
-		has_needs_of(p, in) || loop_maker(k, of->tensor, &eqn, &comp))
-		return false;
-	for (int32_t v = 0; v < k->n_vars; v++)
-		if ((in & BIT(v)) != 0 && !mul_ok(n, k->var[v].extent, &n))
-			return false;
-	return n <= k->machine->product.max_whole;
 }
 
 /* Do the terms of a row, so many bytes apart, share few sets of the second cache, so
@@ -405,35 +357,6 @@ bool contract_rows_suffice(const contract *c, const contract_product *p)
 			       m->product.panel_quarters;
 }
 
-/* Do several chunks need the same part of a factor? */
-static bool is_shared(const contract *c, const expr *of)
-{
-	loop_set others = c->chain & ~loop_expr_vars(c->k, of);
-
-	for (int32_t v = 0; v < c->k->n_vars; v++)
-		if ((others & BIT(v)) != 0 &&
-			(c->block[v] > 0 ? c->block[v] : 1) <
-				c->k->var[v].extent)
-			return true;
-	return false;
-}
-
-/*
- * Are panels of columns copied once, before all chunks, because each block of rows
- * would copy them again? Their lines are then read from one end to the other, too,
- * while a panel alone is one or two lines of each row.
- */
-static bool copies_columns_once(const contract *c, const contract_product *p)
-{
-	return p->pack_y && !p->turned && p->dot == 0 && !p->matrix &&
-	       c->k->machine->block.warps == 1 && c->number < 0 &&
-	       c->k->copies != LOOP_COPIES_BLOCKS && c->product.n == 1 &&
-	       loop_param(c->k, p->y->tensor) >= 0 && is_shared(c, p->y) &&
-	       contract_may_be_whole(c, p, p->y) &&
-	       contract_adjoins(c->k, p->y->form, p->j) &&
-	       c->k->n_phases + c->before.n + 1 <= LOOP_MAX_PHASES;
-}
-
 /*
  * Sizes for few rows: y comes from memory once, some of its lines side by side along
  * the whole block, for the first rows; for the others from the second cache.
@@ -474,18 +397,12 @@ bool contract_is_far(const contract *c, const contract_product *p)
 	return bytes_of_y(c, p) > 2 * c->k->machine->memory[MACHINE_L2].bytes;
 }
 
-int64_t contract_factor_bytes(const contract *c, const contract_product *p)
-{
-	return (int64_t)dtype_size(
-		p->dot > 0 ? p->x->dtype : c->k->eqn[p->eqn].acc[0]);
-}
-
 bool contract_is_readable(
 	const contract *c, const contract_product *p, const expr *of)
 {
 	int32_t eqn, comp;
 
-	if (!is_bare(c->k, of,
+	if (!contract_is_bare(of,
 		    p->dot > 0 ? of->dtype : c->k->eqn[p->eqn].acc[0]))
 		return false;
 	/* what this kernel makes is kept as it is computed with */
@@ -524,7 +441,7 @@ static void size_shared(contract *c, contract_product *p, int64_t rest)
 	p->sum_block = near_equal(contract_extent(c, p->s),
 		terms > rest ? terms / rest : 1);
 	p->pack_x = c->k->copies != LOOP_COPIES_NO_ROWS ||
-		    !is_bare(c->k, p->x, c->k->eqn[p->eqn].acc[0]);
+		    !contract_is_bare(p->x, c->k->eqn[p->eqn].acc[0]);
 	p->pack_y = true;
 	p->whole_x = p->few = false;
 	contract_choose_matrix(c, p);
@@ -623,7 +540,7 @@ void contract_sizes(contract *c, contract_product *p)
 		     (p->panel_x == 0 || !contract_rows_suffice(c, p));
 	in_lanes = p->dot == 0 && is_in_lanes(c, p, &fit);
 	near = m->memory[MACHINE_L1].bytes / m->product.near_part;
-	p->few = in_lanes && fit > near && rest == 1 &&
+	p->few = in_lanes && fit > near && rest == 1 && !contract_keeps_columns(c, p) &&
 		 elements(c, p->rows) <= (is_dear_to_copy(c, p)
 						 ? m->product.few_rows_far
 						 : m->product.few_rows);
@@ -754,7 +671,7 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 		loop_node_adopt(k->a, sums, inner);
 		sums = inner;
 	}
-	once = copies_columns_once(c, p);
+	once = contract_copies_columns(c, p);
 	if (p->turned || p->lone || once) {
 		k->eqn[p->eqn].apart = p->turned;
 		contract_pack_whole(c, p, &p->y, p->j);
@@ -762,7 +679,7 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 	}
 	if (p->slides) {
 		contract_pack_image(c, p);
-	} else if (p->whole_x && (p->turned || p->panel_x > 0 || is_shared(c, p->x)) &&
+	} else if (p->whole_x && (p->turned || p->panel_x > 0 || contract_is_shared(c, p->x)) &&
 		c->k->n_phases + c->before.n + 1 <= LOOP_MAX_PHASES) {
 		if (p->panel_x > 0)
 			contract_pack_panels(c, p);
