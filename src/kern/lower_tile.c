@@ -153,6 +153,25 @@ static bool is_full(const struct tile *t)
 	       t->lw->k->machine->vector_registers;
 }
 
+/* A sum that is written out: opens a condition for each of its clips that all rows have
+ * in common; returns their number. */
+static int32_t open_clips(struct tile *t, int32_t sum)
+{
+	lowering *lw = t->lw;
+	int32_t opened = 0;
+
+	for (int32_t i = 0; i < t->n->n_clip; i++) {
+		const loop_clip *c = &t->n->clip[i];
+		loop_set vars = loop_form_vars(c->f);
+
+		if ((vars >> sum & 1) == 0 || (vars >> t->n->row_var & 1) != 0)
+			continue;
+		lw_if(lw, lw_inside(lw, lw_form(lw, c->f, 0), c->lo, c->hi));
+		opened++;
+	}
+	return opened;
+}
+
 static void sums_from(struct tile *t, int32_t i)
 {
 	lowering *lw = t->lw;
@@ -167,14 +186,18 @@ static void sums_from(struct tile *t, int32_t i)
 		struct marks m = lw_mark(lw);
 
 		for (int64_t j = 0; j < lw->k->var[v].extent; j++) {
+			int32_t opened;
+
 			kern_scope(lw->b);
 			lw->var[v] = lw_num(lw, j);
 			if (i == 0)
 				fetch(t);
 			if (j > 0 && is_full(t))
 				kern_reload(lw->b);
+			opened = open_clips(t, v);
 			sums_from(t, i + 1);
 			lw_release(lw, m);
+			lw_close_loops(lw, opened);
 			lw_close(lw);
 		}
 		return;

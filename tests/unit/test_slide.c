@@ -71,6 +71,12 @@ static const struct slid {
 	 " y: f32[1,32,12]\n conv a#0: y[f:32, z:12] += "
 	 "sel(inside(z - k + 1, 0, 12), x[z + 12*c - k + 1] * w[288*f + 3*c + k], 0) "
 	 "for c:96, k:3\n return y\n}\n", ALWAYS, 1},
+	/* a diagonal: one sum for rows of the image and for pixels of a row */
+	{"system {\n x: f32[1,96,9,11] input 0\n w: f32[32,96,3] input 1\n"
+	 " y: f32[1,32,9,11]\n conv a#0: y[f:32, y_0:9, y_1:11] += "
+	 "sel(inside(y_0 + k - 1, 0, 9) and inside(y_1 + k - 1, 0, 11), "
+	 "x[11*y_0 + y_1 + 99*c + 12*k - 12] * w[288*f + 3*c + k], 0) "
+	 "for c:96, k:3\n return y\n}\n", IF_WIDE, 2},
 	/* of a copy most were border: never with a stride of the window, else without a
 	 * copy, where a tile has all pixels of a row */
 	{"system {\n x: f32[1,20,7,7] input 0\n w: f32[40,20,5,5] input 1\n"

@@ -141,7 +141,7 @@ static struct shape shape_of(const loop_kernel *k, const loop_node *n)
 			continue;
 		t.cut |= BIT(u->var);
 		if (u->var == n->row_var)
-			t.whole &= u->kind == LOOP_BLOCK && 
+			t.whole &= u->kind == LOOP_BLOCK &&
 				   u->size >= k->var[u->var].extent;
 	}
 	return t;
