@@ -49,7 +49,7 @@
 #include "system/system.h"
 
 enum {
-	KERN_MAX_PHASES = 4,
+	KERN_MAX_PHASES = 8,
 	KERN_MAX_ARGS = 3,
 	KERN_MAX_LANES = 64,
 	KERN_MAX_WARPS = 32, /* of a block */

@@ -21,7 +21,7 @@
 #include "fuse/fuse.h"
 #include "target/machine.h"
 
-#define LOOP_MAX_PHASES 4
+#define LOOP_MAX_PHASES 8
 #define LOOP_MAX_WARPS 32 /* of a block */
 #define LOOP_MAX_STAGES 4 /* of a buffer */
 #define LOOP_MAX_FETCH 64 /* prefetches of a tile for a value of the first sum */

@@ -32,17 +32,12 @@ static double times_of(const estimate *w, loop_set vars)
 	return n * w->share;
 }
 
-static bool in_lanes(const estimate *w, loop_set vars)
-{
-	return w->lanes > 1 && (vars & BIT(w->lane_var)) != 0;
-}
-
 static void add_ops(estimate *w, double weight, loop_set vars)
 {
 	const machine_cycles *c = &w->k->machine->cycles;
 	double n = weight * times_of(w, vars);
 
-	if (in_lanes(w, vars))
+	if (estimate_in_lanes(w, vars))
 		w->out->vector_cycles += n * c->vector_op * w->wide;
 	else
 		w->out->scalar_cycles += n * c->scalar_op;
@@ -67,7 +62,7 @@ static machine_access kind_of(const estimate *w, const loop_buf *b,
 {
 	int64_t s = 0;
 
-	if (!in_lanes(w, vars))
+	if (!estimate_in_lanes(w, vars))
 		return MACHINE_SCALAR;
 	if (b != NULL && b->n_vars > 0 && b->var[b->n_vars - 1] == w->lane_var)
 		return masked ? MACHINE_MASKED : MACHINE_WHOLE;
@@ -104,30 +99,6 @@ static void add_read(estimate *w, const expr *e, loop_set vars, bool masked)
 
 static loop_set visit(estimate *w, const expr *e, bool masked);
 
-/* Conditions on indices, all of which must hold. */
-typedef struct guard {
-	loop_set vars;
-	double part;  /* part of the iterations in which they hold */
-	bool by_lane; /* a condition that can fail differs between lanes */
-} guard;
-
-/* false: e is another condition. */
-static bool is_guard(const estimate *w, const expr *e, guard *g)
-{
-	if (e->kind == EX_INSIDE) {
-		double part = estimate_inside(w, e->form, e->lo, e->hi);
-
-		g->vars |= loop_form_vars(e->form);
-		g->part *= part;
-		g->by_lane |= part < 1 && part > 0 &&
-			      in_lanes(w, loop_form_vars(e->form));
-		return true;
-	}
-	return e->kind == EX_CALL && e->dtype == TN_BOOL && e->arg[0] != NULL &&
-	       e->arg[1] != NULL && is_guard(w, e->arg[0], g) &&
-	       is_guard(w, e->arg[1], g);
-}
-
 /* Adds the cost of each condition that can fail; those of few values are free. */
 static void add_guards(estimate *w, const expr *e)
 {
@@ -143,7 +114,7 @@ static void add_guards(estimate *w, const expr *e)
 	part = estimate_inside(w, e->form, e->lo, e->hi);
 	if (part <= 0 || part >= 1)
 		return;
-	if (in_lanes(w, vars))
+	if (estimate_in_lanes(w, vars))
 		add_ops(w, 1, vars);
 	else
 		w->out->scalar_cycles += times_of(w, vars) *
@@ -152,7 +123,7 @@ static void add_guards(estimate *w, const expr *e)
 
 /* A select by a condition on indices: only the side that is taken costs. */
 static loop_set visit_guarded(
-	estimate *w, const expr *e, const guard *g, bool masked)
+	estimate *w, const expr *e, const estimate_guard *g, bool masked)
 {
 	double share = w->share, late;
 	loop_set x, y;
@@ -176,7 +147,7 @@ static loop_set visit_guarded(
 
 static loop_set visit(estimate *w, const expr *e, bool masked)
 {
-	guard g = {.part = 1};
+	estimate_guard g = {.part = 1};
 	loop_set v = 0;
 	int64_t own = e->flops;
 	int64_t known = map_get(w->seen, &e->id, sizeof e->id, -1);
@@ -186,7 +157,7 @@ static loop_set visit(estimate *w, const expr *e, bool masked)
 		w->last_late = w->late.at[known];
 		return w->vars.at[known];
 	}
-	if (e->kind == EX_SELECT && is_guard(w, e->arg[0], &g)) {
+	if (e->kind == EX_SELECT && estimate_is_guard(w, e->arg[0], &g)) {
 		v = visit_guarded(w, e, &g, masked);
 		late = w->last_late;
 	} else {

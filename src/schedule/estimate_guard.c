@@ -57,3 +57,19 @@ double estimate_needed(const estimate *w, const loop_node *n)
 	}
 	return part;
 }
+
+bool estimate_is_guard(const estimate *w, const expr *e, estimate_guard *g)
+{
+	if (e->kind == EX_INSIDE) {
+		double part = estimate_inside(w, e->form, e->lo, e->hi);
+
+		g->vars |= loop_form_vars(e->form);
+		g->part *= part;
+		g->by_lane |= part < 1 && part > 0 &&
+			      estimate_in_lanes(w, loop_form_vars(e->form));
+		return true;
+	}
+	return e->kind == EX_CALL && e->dtype == TN_BOOL && e->arg[0] != NULL &&
+	       e->arg[1] != NULL && estimate_is_guard(w, e->arg[0], g) &&
+	       estimate_is_guard(w, e->arg[1], g);
+}

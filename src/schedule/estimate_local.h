@@ -56,6 +56,18 @@ static inline bool estimate_copies(const estimate *w, const loop_eqn *e)
 /* estimate_guard.c: the part of the iterations in which lo <= f < hi */
 double estimate_inside(
 	const estimate *w, const ix_form *f, int64_t lo, int64_t hi);
+/* Conditions on indices, all of which must hold. */
+typedef struct estimate_guard {
+	loop_set vars;
+	double part;  /* part of the iterations in which they hold */
+	bool by_lane; /* a condition that can fail differs between lanes */
+} estimate_guard;
+/* Adds the conditions that e has on indices; false: e is another condition. */
+bool estimate_is_guard(const estimate *w, const expr *e, estimate_guard *g);
+static inline bool estimate_in_lanes(const estimate *w, loop_set vars)
+{
+	return w->lanes > 1 && (vars & BIT(w->lane_var)) != 0;
+}
 /* The part of n's iterations that its guards let pass. */
 double estimate_needed(const estimate *w, const loop_node *n);
 /* estimate_window.c: the cycles until a statement has its value, and those for

@@ -52,12 +52,24 @@ typedef struct gather {
 	estimate *w;
 	touches *out;
 	bool copies; /* estimate_copies */
+	double part; /* of the iterations that access what is visited */
+	map *seen;   /* expression -> number in parts */
+	VEC(double) parts; /* of the iterations for which it was visited */
 } gather;
+
+/* Adds a part of a line to those of an access that were added before. */
+static void add_part(touch *t, double line, double part)
+{
+	t->foot = least(t->foot + line * part, least(line, t->most));
+	for (int32_t l = 0; l < N_BEYOND; l++)
+		t->beyond[l] = t->foot;
+}
 
 /* done: a complete sum, which goes from its accumulator into memory */
 static void add_touch(gather *g, int32_t tensor, const ix_form *at,
 	bool written, bool done)
 {
+	double line = g->w->k->machine->product.line;
 	loop_kernel *k = g->w->k;
 	int32_t eqn, comp;
 	double size = (double)dtype_size(k->s->tensor.at[tensor].dtype);
@@ -80,31 +92,58 @@ static void add_touch(gather *g, int32_t tensor, const ix_form *at,
 	for (int32_t i = 0; i < g->out->n; i++)
 		if (g->out->at[i].tensor == tensor &&
 			g->out->at[i].vars == t.vars &&
-			g->out->at[i].b == t.b)
-			return; /* neighbours, in the same lines */
-	t.foot = least(k->machine->product.line, t.most);
-	for (int32_t l = 0; l < N_BEYOND; l++)
-		t.beyond[l] = t.foot;
+			g->out->at[i].b == t.b) {
+			/* neighbours, in the same lines */
+			add_part(&g->out->at[i], line, g->part);
+			return;
+		}
+	add_part(&t, line, g->part);
 	*vec_push(g->w->a, g->out) = t;
 }
 
-static void on_read(void *arg, const expr *e)
+/*
+ * Adds what an expression reads. A select by a condition on indices reads for one
+ * side only: a concat of many tensors reads each for a part of its iterations.
+ */
+static void add_reads(gather *g, const expr *e, double part)
 {
-	if (e->kind == EX_READ)
-		add_touch(arg, e->tensor, e->form, false, false);
+	int64_t known = map_get(g->seen, &e->id, sizeof e->id, -1);
+	estimate_guard guard = {.part = 1};
+	bool chosen = false;
+
+	if (part <= 0 || (known >= 0 && g->parts.at[known] >= part))
+		return;
+	map_set(g->seen, &e->id, sizeof e->id, g->parts.n);
+	*vec_push(g->w->a, &g->parts) = part;
+	if (e->kind == EX_READ) {
+		g->part = part - (known >= 0 ? g->parts.at[known] : 0);
+		add_touch(g, e->tensor, e->form, false, false);
+		g->part = 1;
+	}
+	chosen = e->kind == EX_SELECT &&
+		 estimate_is_guard(g->w, e->arg[0], &guard);
+	for (int32_t i = 0; i < IR_MAX_ARGS && e->arg[i] != NULL; i++)
+		add_reads(g, e->arg[i],
+			!chosen || i == 0 ? part
+			: i == 1	  ? part * guard.part
+					  : part * (1 - guard.part));
 }
 
 static void leaf(estimate *w, const loop_node *n, touches *out)
 {
 	const loop_eqn *e = &w->k->eqn[n->eqn];
-	gather g = {w, out, estimate_copies(w, e)};
+	gather g = {.w = w,
+		.out = out,
+		.copies = estimate_copies(w, e),
+		.part = 1,
+		.seen = map_new(w->a)};
 
 	for (int32_t i = 0; i < e->e->n_out; i++) {
 		if (n->kind == LOOP_TILE) {
-			loop_walk(w->a, n->factor[0], on_read, &g);
-			loop_walk(w->a, n->factor[1], on_read, &g);
+			add_reads(&g, n->factor[0], 1);
+			add_reads(&g, n->factor[1], 1);
 		} else if (n->kind == LOOP_STMT || n->kind == LOOP_STAGE) {
-			loop_walk(w->a, e->body[i], on_read, &g);
+			add_reads(&g, e->body[i], 1);
 		}
 		if (e->e->monoid == IR_SET || n->kind == LOOP_TILE ||
 			e->push || w->k->buf_of[n->eqn][i] >= 0 ||

@@ -52,14 +52,20 @@ static const struct row {
 		" o = p(x, y, z)\n return o }", NULL},
 	{DECIDE_TILE_ROWS, 4, 8, "program { x: f32[4,64]  y: f32[64,64]\n"
 		" o = matmul(x, y)\n return o }", "tall tiles"},
-	{DECIDE_TILE_PHASES, 5, 4, "program { h0: f32[1,64]  w: f32[4,64,64]\n"
+	{DECIDE_TILE_PHASES, 9, 8, "program { h0: f32[1,64]  w: f32[8,64,64]\n"
 		" l = loop(h0, w, rounds=9) {\n"
-		" carried h: f32[1,64]\n v: f32[4,64,64]\n"
+		" carried h: f32[1,64]\n v: f32[8,64,64]\n"
 		" v0 = select(v, axis=0, index=0)\n v1 = select(v, axis=0, index=1)\n"
 		" v2 = select(v, axis=0, index=2)\n v3 = select(v, axis=0, index=3)\n"
-		" x0 = matmul(h, v0)\n x1 = matmul(h, v1)\n x2 = matmul(h, v2)\n"
-		" x3 = matmul(h, v3)\n y0 = add(x0, x1)\n y1 = add(x2, x3)\n"
-		" z = add(y0, y1)\n return z }\n return l }", NULL},
+		" v4 = select(v, axis=0, index=4)\n v5 = select(v, axis=0, index=5)\n"
+		" v6 = select(v, axis=0, index=6)\n v7 = select(v, axis=0, index=7)\n"
+		" x0 = matmul(h, v0)\n x1 = matmul(h, v1)\n"
+		" x2 = matmul(h, v2)\n x3 = matmul(h, v3)\n"
+		" x4 = matmul(h, v4)\n x5 = matmul(h, v5)\n"
+		" x6 = matmul(h, v6)\n x7 = matmul(h, v7)\n"
+		" y0 = add(x0, x1)\n y1 = add(x2, x3)\n y2 = add(x4, x5)\n"
+		" y3 = add(x6, x7)\n z0 = add(y0, y1)\n z1 = add(y2, y3)\n"
+		" z = add(z0, z1)\n return z }\n return l }", NULL},
 	{DECIDE_TILE_MANY, 1, 4, "program { x: f32[64,64]  y: f32[64,64]\n"
 		" o = matmul(x, y)\n return o }", "small kernels"},
 	{DECIDE_TILE_SCAN, -1, -1, "program { x: f32[64,8]\n"

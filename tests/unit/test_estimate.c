@@ -248,6 +248,21 @@ static void guards(arena *a, void *arg)
 	assert_true(p->load[MACHINE_SCALAR] == 0);
 }
 
+/* One of three tensors is read for each row: as many bytes as are written. */
+static void chosen(arena *a, void *arg)
+{
+	static const char text[] =
+		"system {\n x: f32[2,1048576] input 0\n y: f32[2,1048576] input 1\n"
+		" z: f32[4,1048576] input 2\n o: f32[8,1048576]\n"
+		" a o#0: o[r:8, i:1048576] = sel(inside(r, 0, 2), x[1048576*r + i], "
+		"sel(inside(r, 2, 4), y[1048576*r + i - 2097152], "
+		"z[1048576*r + i - 4194304]))\n return o\n}\n";
+	loop_estimate e = estimate_of(a, machine_find("c/avx512"), text);
+
+	(void)arg;
+	is_near(e.phase[0].bytes[MACHINE_MAIN], 2 * 4 * 8.0 * 1048576, 0.05);
+}
+
 /* Three rows of a sliding window, of which two were read for the row before: all of
  * 64 MB come from memory once. */
 static void windows(arena *a, void *arg)
@@ -453,6 +468,7 @@ static void test_kernels(void **state)
 		{"stores of tiles", stores_of_tiles},
 		{"tile registers", tile_registers},
 		{"kinds", kinds}, {"guards", guards},
+		{"chosen", chosen},
 		{"windows", windows}, {"triangles", triangles},
 		{"crowded", crowded}, {"short_rows", short_rows},
 		{"small_chunks", small_chunks}};

@@ -78,17 +78,11 @@ static void sizes(arena *a, void *arg)
 		2 * p->launch.at[1].code->phase[0].n_chunks);
 }
 
-/* Two convolutions, each with an image that is copied at each run, and with weights of
- * which a copy is kept. */
-static plan *images(arena *a, const char *on, const c_target *target)
+/* A program the params of which are the same at each run. */
+static plan *steady(arena *a, const char *on, const c_target *target, const char *text)
 {
-	static const char text[] =
-		"program {\n  x: f32[1,64,28,28]\n"
-		"  param v: f32[64,64,3,3]\n  param w: f32[32,64,3,3]\n"
-		"  y = conv(x, v, lo=[1,1], hi=[1,1])\n  r = relu(y)\n"
-		"  z = conv(r, w, lo=[1,1], hi=[1,1])\n  return z\n}\n";
 	compile_options o = compile_options_default(machine_find(on));
-	ir_program *p = ir_program_parse(a, text, strlen(text), "images", interp_loop);
+	ir_program *p = ir_program_parse(a, text, strlen(text), "steady", interp_loop);
 	compilation *c;
 
 	for (int32_t i = 0; i < p->input.n; i++)
@@ -98,6 +92,37 @@ static plan *images(arena *a, const char *on, const c_target *target)
 	c = compile_new(a, p, &o);
 	compile_to(c, TN_LEVEL_PLAN);
 	return c->plan;
+}
+
+/* Two convolutions, each with an image that is copied at each run, and with weights of
+ * which a copy is kept. */
+static plan *images(arena *a, const char *on, const c_target *target)
+{
+	return steady(a, on, target,
+		"program {\n  x: f32[1,64,28,28]\n"
+		"  param v: f32[64,64,3,3]\n  param w: f32[32,64,3,3]\n"
+		"  y = conv(x, v, lo=[1,1], hi=[1,1])\n  r = relu(y)\n"
+		"  z = conv(r, w, lo=[1,1], hi=[1,1])\n  return z\n}\n");
+}
+
+/* Products of one kernel keep panels, each of its own weights; a matrix whose rows are
+ * no longer than a panel is one already. */
+static void kept_products(arena *a, void *arg)
+{
+	const plan *p = steady(a, "c/avx512", &c_gnu,
+		"program {\n  x: f32[64,96]\n  param q: f32[96,96]\n"
+		"  param k: f32[96,96]\n  param v: f32[96,96]\n  param w: f32[96,32]\n"
+		"  a = matmul(x, q)\n  b = matmul(x, k)\n  c = matmul(x, v)\n"
+		"  d = matmul(x, w)\n  return a, b, c, d\n}\n");
+	size_t weights = 3 * sizeof(float) * 96 * 96;
+	int32_t most = 0;
+
+	(void)arg;
+	assert_true(p->kept_bytes >= weights && p->kept_bytes < weights + 4096);
+	for (int32_t i = 0; i < p->launch.n; i++)
+		if (p->launch.at[i].code->n_phases > most)
+			most = p->launch.at[i].code->n_phases;
+	assert_true(most > 2);
 }
 
 /* Only the copies of weights are kept; the images have the same memory. */
@@ -198,6 +223,7 @@ static void shares(void **state)
 	assert_int_equal(unit_run(layers, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(sizes, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(kept, NULL, 0, NULL), TN_OK);
+	assert_int_equal(unit_run(kept_products, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(whole, NULL, 0, NULL), TN_OK);
 }
 

@@ -546,6 +546,7 @@ void contract_sizes(contract *c, contract_product *p)
 						 : m->product.few_rows);
 	p->pack_y = !in_lanes ||
 		    (!p->few && (fit > near || comes_again(c, p, fit))) ||
+		    contract_keeps_columns(c, p) ||
 		    c->k->copies == LOOP_COPIES_COLUMNS;
 	p->few = p->few && !p->pack_y;
 	if (p->few)

@@ -50,21 +50,31 @@ static bool may_copy_columns(const contract *c, const contract_product *p)
 {
 	return !p->turned && p->dot == 0 && !p->matrix &&
 	       c->k->machine->block.warps == 1 && c->number < 0 &&
-	       c->k->copies != LOOP_COPIES_BLOCKS && c->product.n <= 1 &&
+	       c->k->copies != LOOP_COPIES_BLOCKS &&
 	       loop_param(c->k, p->y->tensor) >= 0 &&
 	       contract_may_be_whole(c, p, p->y) &&
 	       contract_adjoins(c->k, p->y->form, p->j) &&
 	       c->k->n_phases + c->before.n + 1 <= LOOP_MAX_PHASES;
 }
 
+/* Are rows of y longer than those of a panel, so that a panel jumps where y lies? */
+static bool is_wide(const contract *c, const contract_product *p)
+{
+	int64_t step, panel = (int64_t)p->lanes * p->vectors;
+
+	return !loop_stride(p->y->form, p->s, c->k->var[p->s].extent, &step) ||
+	       step > panel || step < 0;
+}
+
 bool contract_keeps_columns(const contract *c, const contract_product *p)
 {
-	return p->i >= 0 && contract_extent(c, p->i) > 1 &&
+	return p->i >= 0 && is_wide(c, p) && contract_extent(c, p->i) > 1 &&
 	       contract_is_steady(c->k, p, p->y) && may_copy_columns(c, p);
 }
 
 bool contract_copies_columns(const contract *c, const contract_product *p)
 {
 	return p->pack_y && may_copy_columns(c, p) &&
-	       (contract_is_shared(c, p->y) || contract_keeps_columns(c, p));
+	       ((c->product.n <= 1 && contract_is_shared(c, p->y)) ||
+		       contract_keeps_columns(c, p));
 }
