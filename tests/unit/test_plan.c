@@ -125,6 +125,19 @@ static void kept_products(arena *a, void *arg)
 	assert_true(most > 2);
 }
 
+/* One row keeps panels of weights whose columns adjoin; others are read in place. */
+static void kept_row(arena *a, void *arg)
+{
+	const plan *p = steady(a, "c/avx512", &c_gnu,
+		"program {\n  x: f32[1,256]\n  param v: f32[256,512]\n"
+		"  param w: f32[128,512]\n  h = matmul(x, v)\n  g = cumsum(h, axis=1)\n"
+		"  t = transpose(w, perm=[1,0])\n  y = matmul(g, t)\n  return y\n}\n");
+	size_t weights = sizeof(float) * 256 * 512;
+
+	(void)arg;
+	assert_true(p->kept_bytes >= weights && p->kept_bytes < weights + 4096);
+}
+
 /* Only the copies of weights are kept; the images have the same memory. */
 static void kept(arena *a, void *arg)
 {
@@ -224,6 +237,7 @@ static void shares(void **state)
 	assert_int_equal(unit_run(sizes, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(kept, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(kept_products, NULL, 0, NULL), TN_OK);
+	assert_int_equal(unit_run(kept_row, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(whole, NULL, 0, NULL), TN_OK);
 }
 

@@ -23,13 +23,22 @@ bool contract_is_steady(
 	       k->s->tensor.at[f->tensor].steady;
 }
 
-bool contract_is_kept(const loop_kernel *k, const expr *e)
+/* Does the factor have neighbours side by side along one of these variables? */
+static bool adjoins_any(const loop_kernel *k, const expr *e, loop_set s)
+{
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((s & BIT(v)) != 0 && contract_adjoins(k, e->form, v))
+			return true;
+	return false;
+}
+
+bool contract_is_kept(const loop_kernel *k, const expr *e, loop_set left)
 {
 	const sys_tensor *t;
 
-	if (!k->s->in_rounds || k->machine->block.warps > 1 ||
-		e->kind != EX_READ || loop_param(k, e->tensor) < 0 ||
-		ix_has_fun(e->form))
+	if (k->machine->block.warps > 1 || e->kind != EX_READ ||
+		loop_param(k, e->tensor) < 0 || ix_has_fun(e->form) ||
+		(!k->s->in_rounds && !adjoins_any(k, e, left)))
 		return false;
 	t = &k->s->tensor.at[e->tensor];
 	return t->steady && e->dtype == t->dtype &&

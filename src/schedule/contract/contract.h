@@ -232,9 +232,10 @@ int32_t contract_tensor_of(const expr *f);
 
 /* The number of the product in c->product, or -1. */
 int32_t contract_product_of(const contract *c, int32_t eqn);
-/* Is it a bare read of what is the same in every round of a loop, and small enough
- * to stay in a cache from round to round? A copy of it is made once for all. */
-bool contract_is_kept(const loop_kernel *k, const expr *e);
+/* Is it a bare read of a steady input that the last cache can hold, of which one row is
+ * to read a copy that is made once for all runs? In the rounds of a loop any
+ * order of it is copied, else one in which columns (of the variables left) adjoin. */
+bool contract_is_kept(const loop_kernel *k, const expr *e, loop_set left);
 /* Does it read only memory, at indices without data? */
 bool contract_reads_memory(loop_kernel *k, const expr *e);
 /* The iterations of a variable inside the blocks around all nests. */

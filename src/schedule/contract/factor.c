@@ -142,7 +142,7 @@ static bool divide_row(struct terms *t, const expr **f)
 			continue;
 		if (vars(t, e, t->left) == 0)
 			f[0] = times(t, f[0], e);
-		else if (f[1] == NULL && contract_is_kept(t->k, e))
+		else if (f[1] == NULL && contract_is_kept(t->k, e, t->left))
 			f[1] = e;
 		else
 			return false;

@@ -192,7 +192,7 @@ bool contract_classify(contract *c, contract_product *p)
 	p->sums = e->reduced;
 	p->i = longest(c, p->rows);
 	p->lone = (loop_expr_vars(k, p->x) & e->left) == 0 &&
-		  contract_is_kept(k, p->y);
+		  contract_is_kept(k, p->y, e->left);
 	p->s = longest(c, p->sums);
 	return is_enough(c, p, v);
 }
