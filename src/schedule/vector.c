@@ -301,6 +301,18 @@ static int64_t kept_bytes(
 	return sum;
 }
 
+/* Are iterations of the loops around n enough chunks? */
+static bool are_enough(const loop_kernel *k, const loop_node *n)
+{
+	int64_t chunks = 1;
+
+	for (const loop_node *u = n->up; u != NULL; u = u->up)
+		if (u->kind == LOOP_FOR && k->var[u->var].kind == AXIS_P &&
+			!mul_ok(chunks, k->var[u->var].extent, &chunks))
+			return true;
+	return chunks >= k->machine->schedule.min_chunks;
+}
+
 /* Elements of n's variable in a block whose rows fit the cache. */
 static int64_t block_size(loop_kernel *k, const loop_node *n)
 {
@@ -319,6 +331,10 @@ static int64_t block_size(loop_kernel *k, const loop_node *n)
 	if (t > ext / k->machine->schedule.row_blocks)
 		t = ext / k->machine->schedule.row_blocks; /* for threads */
 	t = t < least ? least : t / least * least;
+	/* half a block more costs less than vectors that are cut, and borders */
+	if (ext < 2 * t && are_enough(k, n) &&
+		ext * bytes <= k->machine->memory[MACHINE_L2].bytes / 2)
+		return ext;
 	return t < ext ? t : ext; /* one block: its ends are known */
 }
 
