@@ -36,8 +36,10 @@ void lw_declare_held(lowering *lw, int32_t buf)
 
 	for (int32_t i = 0; i < count_of(t); i++) {
 		v[i] = lw_type(lw, lw->k->buf[buf].dtype, lanes);
-		v[i].id = kern_var_by_warp(
-			lw->b, kern_num(v[i].dt, v[i].lanes));
+		v[i].id = lw->k->machine->block.warps > 1
+				? kern_var_by_warp(lw->b,
+					  kern_num(v[i].dt, v[i].lanes))
+				: kern_var(lw->b, kern_num(v[i].dt, v[i].lanes), 0);
 	}
 	lw->sums[buf] = v;
 }

@@ -321,8 +321,6 @@ static void decide(loop_kernel *k, int32_t phase, int32_t eqn)
 void loop_hold_sums(loop_kernel *k)
 {
 	loop_link(k);
-	if (k->machine->block.warps < 2)
-		return;
 	for (int32_t p = 0; p < k->n_phases; p++)
 		for (int32_t e = 0; e < k->n_eqns; e++)
 			if (tile_in(&k->phase[p], e) != NULL)

@@ -126,7 +126,10 @@ int64_t loop_pieces(const loop_kernel *k, const loop_node *n);
 int64_t loop_length(const loop_kernel *k, const loop_node *n);
 /* hold.c: sums of tiles stay in registers of the warps, if the machine has blocks */
 void loop_hold_sums(loop_kernel *k);
+/* hold_near.c: .. until what follows is computed, if it has not */
+void loop_hold_near(loop_kernel *k);
 /* May registers hold the sums of tile t, by the loops around it? */
+bool loop_may_hold_near(const loop_kernel *k, const loop_node *t);
 bool loop_may_hold(const loop_kernel *k, const loop_node *t);
 /* May a loop over rows, and the one in it, walk the sums as the warps have them? */
 bool loop_may_walk(const loop_kernel *k, const loop_node *rows, const loop_node *t);

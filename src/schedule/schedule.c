@@ -179,8 +179,10 @@ static void give_tail(struct recipe *r)
 
 static void take_sums(struct recipe *r)
 {
-	if (r->tiled)
+	if (r->tiled && r->k->machine->block.warps > 1)
 		loop_hold_sums(r->k);
+	else if (r->tiled)
+		loop_hold_near(r->k);
 }
 
 static void take_stages(struct recipe *r)

@@ -29,11 +29,28 @@ static bool has_one_each(const struct sv *v, const loop_node *n,
 	       loop_pieces(v->k, n) <= warps;
 }
 
+/* May the sums of t be held where it stands? */
+static bool may_hold(const struct sv *v, const loop_node *t, int32_t warps)
+{
+	if (v->k->machine->block.warps <= 1)
+		return loop_may_hold_near(v->k, t);
+	return loop_may_hold(v->k, t) && has_one_each(v, t->up, t, warps);
+}
+
+/* Do these rows stand where the sums of the tile are in registers? */
+static bool is_near(const struct sv *v, const loop_node *rows,
+	const loop_node *tile, int32_t warps)
+{
+	if (v->k->machine->block.warps <= 1)
+		return rows->up == tile->up && rows->child[0]->lanes == tile->lanes;
+	return has_one_each(v, rows->up, tile, warps);
+}
+
 static void check_held(struct sv *v, const loop_node *t, int32_t warps)
 {
 	loop_kernel *k = v->k;
 
-	if (!loop_may_hold(k, t) || !has_one_each(v, t->up, t, warps))
+	if (!may_hold(v, t, warps))
 		verify_fail(v, t, "held",
 			"the sums of this tile cannot be held: it needs \"start\", no \"checked\", all columns of its block, and a block of its rows by warp around it of which each warp has one at most");
 	for (int32_t i = 0; i < v->leaf.n; i++)
@@ -59,7 +76,7 @@ static bool is_walk(const struct sv *v, const loop_node *n, int32_t warps)
 		rows = n->up;
 	return t != NULL && t->held > 0 && rows->n_child == 1 &&
 	       rows->child[0]->held == n->held && loop_may_walk(v->k, rows, t) &&
-	       has_one_each(v, rows->up, t, warps) &&
+	       is_near(v, rows, t, warps) &&
 	       loop_length(v->k, rows->child[0]) <=
 		       (int64_t)t->lanes * t->unroll;
 }

@@ -292,6 +292,12 @@ static const struct row {
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
 	{DECIDE_HOLD_TAKEN, 16, 64, "program { x: f32[256,256]  y: f32[256,256]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
+	{DECIDE_HOLD_WHOLE, -1, -1, "program { x: f32[64,64]  y: f32[64,64]\n"
+		" o = matmul(x, y)\n return o }", NULL},
+	{DECIDE_HOLD_OPS, 17, 8, "program { x: f32[64,64]  y: f32[64,64]\n"
+		" o = matmul(x, y)\n r = sigmoid(o)\n return r }", NULL},
+	{DECIDE_HOLD_READ, -1, -1, "program { x: f32[64,64]  y: f32[64,64]\n"
+		" o = matmul(x, y)\n r = softmax(o, axis=1)\n return r }", NULL},
 	{DECIDE_HOLD_TILES, -1, -1, "program { x: f32[1,64,14,14]\n"
 		" w: f32[64,64,3,3]\n o = conv(x, w, lo=[1,1], hi=[1,1])\n"
 		" return o }", "cuda/sm_90"},
@@ -345,6 +351,6 @@ static const struct row {
 
 /* Kinds that need a kernel which no small program here leads to. */
 static const decide_kind hard[] = {DECIDE_TILE_SELF, DECIDE_TILE_OUTER,
-	DECIDE_CUT_LOOPS, DECIDE_HOLD_READ, DECIDE_INDICES_DATA};
+	DECIDE_CUT_LOOPS, DECIDE_INDICES_DATA};
 
 #endif

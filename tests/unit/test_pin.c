@@ -111,6 +111,11 @@ static const char both[] = "program { x: f32[64,256]  w: f32[256,64]\n"
 			   "  s = softmax(y, axis=1)\n"
 			   "  return s }";
 
+/* on a core, whose registers have the sums of a tile until what follows is computed */
+static const char near[] = "program { x: f32[64,64]  w: f32[64,64]  b: f32[64]\n"
+			   "  y = matmul(x, w)\n  z = add(y, b)\n"
+			   "  r = relu(z)\n  return r }";
+
 static const struct edit {
 	const char *name, *program, *from, *to, *rule;
 } edits[] = {
@@ -292,6 +297,18 @@ static const struct edit {
 	{"columns that walk sums by another block", held,
 		"        block i_0 < 64 by 16 by warp {\n          for",
 		"        block i_0 < 64 by 8 by warp {\n          for", "held"},
+	{"sums that a core holds, read by loops that are not held", near,
+		"for i_0 < 64 held matmul#0 {\n              for i_1 < 64 lanes 16 unroll 1 held matmul#0",
+		"for i_0 < 64 {\n              for i_1 < 64 lanes 16 unroll 1", "held"},
+	{"loops that walk sums that no core holds", near, "start held of", "start of",
+		"held"},
+	{"sums that a core holds, in other lanes", near, "lanes 16 unroll 1 held",
+		"lanes 8 unroll 1 held", "held"},
+	{"sums that a core holds, and may compute again", near, "start held of",
+		"start held checked of", "tile"},
+	{"rows that walk sums in another block", near,
+		"            for i_0 < 64 held matmul#0 {\n",
+		"            for i_2 < 64 held matmul#0 {\n", "cover"},
 	{"scaled before the maximum", keys, "do was#8", "do attention.c#3",
 		"scale"},
 	{"factors less another number", dots, "less -9, 0", "less -8, 0",
@@ -423,7 +440,7 @@ static void pin(arena *a, void *arg)
 static void reads_back(void **state)
 {
 	const char *const all[] = {sum, turn, conv, scan, norm, late, half,
-		mask, keys, both, held, panels, in_place, whole_rows, slid, clipped, few};
+		mask, keys, both, held, near, panels, in_place, whole_rows, slid, clipped, few};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
