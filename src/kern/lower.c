@@ -50,6 +50,8 @@ static void find_functions(lowering *lw)
 	lw->fn.add = function(lw, "add");
 	lw->fn.sub = function(lw, "sub");
 	lw->fn.mul = function(lw, "mul");
+	lw->fn.div = function(lw, "div");
+	lw->fn.sqrt = function(lw, "sqrt");
 	lw->fn.and = function(lw, "and");
 	lw->fn.or = function(lw, "or");
 	lw->fn.not = function(lw, "not");

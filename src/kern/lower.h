@@ -159,7 +159,7 @@ typedef struct lowering {
 	int32_t dealt; /* loops by warp around; 0: all warps do the same */
 	form chunk;
 	struct {
-		int32_t add, sub, mul, and, or, not, sel, ge, lt, eq, ne;
+		int32_t add, sub, mul, div, sqrt, and, or, not, sel, ge, lt, eq, ne;
 	} fn; /* of scalar.def */
 	bool streams; /* something was stored past the caches */
 } lowering;

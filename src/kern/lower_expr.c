@@ -157,6 +157,43 @@ static val inside(lowering *lw, const expr *e)
  * Calls a scalar function: converts all arguments to lanes, and masks to the
  * width of the other arguments.
  */
+/* A constant, in all lanes of x. */
+static val splat(lowering *lw, val x, double f)
+{
+	val c = lw_const(lw, x.dt, f, 0);
+
+	return x.lanes > 1 ? lw_to_lanes(lw, c) : c;
+}
+
+/*
+ * A power of 1/4, 1/2, 3/4, 3/2 or -1/2 is made of square roots, which take an eighth of
+ * the time: x^(3/4) = sqrt(x) sqrt(sqrt(x)). Of numbers below 0 both are NaN, but not of
+ * -inf; and a power of -0 is 0.
+ */
+static val roots(lowering *lw, const expr *e)
+{
+	int32_t quarters = ex_root(e);
+	val x = lw_ex(lw, e->arg[0]), type = {0, x.dt, x.lanes, 0}, r, is, of;
+
+	r = lw_call(lw, lw->fn.sqrt, type, 1, &x);
+	if (quarters == 1)
+		r = lw_call(lw, lw->fn.sqrt, type, 1, &r);
+	else if (quarters == 3)
+		r = lw_call2(lw, lw->fn.mul, type, r,
+			lw_call(lw, lw->fn.sqrt, type, 1, &r));
+	else if (quarters == 6)
+		r = lw_call2(lw, lw->fn.mul, type, x, r);
+	if (quarters < 3) /* -0 + 0 is 0 */
+		r = lw_call2(lw, lw->fn.add, type, r, splat(lw, x, 0));
+	if (quarters < 0)
+		r = lw_call2(lw, lw->fn.div, type, splat(lw, x, 1), r);
+	is = (val){0, TN_BOOL, x.lanes,
+		x.lanes > 1 ? (int32_t)dtype_size(x.dt) : 0};
+	is = lw_call2(lw, lw->fn.eq, is, x, splat(lw, x, -INFINITY));
+	of = splat(lw, x, quarters < 0 ? 0 : INFINITY);
+	return lw_call(lw, lw->fn.sel, type, 3, (val[]){is, of, r});
+}
+
 static val call(lowering *lw, const expr *e)
 {
 	const ir_scalar *f = ir_scalar_at(e->fn);
@@ -165,6 +202,8 @@ static val call(lowering *lw, const expr *e)
 	int32_t bytes = 0;
 	bool on;
 
+	if (ex_root(e) != 0)
+		return roots(lw, e);
 	for (int32_t i = 0; i < f->n_args; i++) {
 		x[i] = lw_ex(lw, e->arg[i]);
 		if (t == TN_BOOL)

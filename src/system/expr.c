@@ -153,8 +153,21 @@ const expr *ex_call(ir_system *s, int32_t fn, const expr *const *arg)
 		return constant(s, e.dtype,
 			ir_scalar_eval(fn, dtype[row->n_args - 1], v));
 	}
-	e.flops = row->flops;
+	e.flops = ex_root(&e) != 0 ? 3 * ir_scalar_at(ir_scalar_find("sqrt", 4))->flops
+				 : row->flops;
 	return intern(s, &e);
+}
+
+int32_t ex_root(const expr *e)
+{
+	double n;
+
+	if (e->kind != EX_CALL || !dtype_is_float(e->dtype) || e->n_args != 2 ||
+		strchr(ir_scalar_at(e->fn)->laws, '^') == NULL ||
+		e->arg[1]->kind != EX_CONST)
+		return 0;
+	n = 4 * e->arg[1]->c.f;
+	return n == 1 || n == 2 || n == 3 || n == 6 || n == -2 ? (int32_t)n : 0;
 }
 
 const expr *ex_select(

@@ -205,6 +205,9 @@ typedef struct ex_reads {
 ex_reads ex_list_reads(ir_system *s, const expr *e);
 /* Rough cost of one evaluation in flops (exp 12, div 4, others 1). */
 int64_t ex_flops(const expr *e);
+/* The power, in quarters, if e is one of 1/4, 1/2, 3/4, 3/2 or -1/2, which kernels make of
+ * square roots; else 0. */
+int32_t ex_root(const expr *e);
 
 /* The combination of a monoid, x (+) y, on accumulators of dtypes acc[]. */
 const expr *ir_combine(ir_system *s, int32_t monoid, int32_t comp,
