@@ -427,6 +427,14 @@ void loop_columns_to_rows(loop_kernel *k)
 	loop_link(k);
 }
 
+/* Is all of n one vector, so that sums inside of it are in a register from end to end?
+ * In a row of accumulators, a part of a vector would be stored and loaded with a mask. */
+static bool is_one_vector(loop_kernel *k, const loop_node *n)
+{
+	return k->machine->block.warps == 1 &&
+	       k->var[n->var].extent <= loop_lanes_for(k, n);
+}
+
 static void choose(loop_kernel *k, loop_node **at)
 {
 	loop_node *n = *at;
@@ -439,7 +447,7 @@ static void choose(loop_kernel *k, loop_node **at)
 		return;
 	}
 	if (n->kind == LOOP_FOR && !chained(k, n) && outer_wins(k, n)) {
-		if (loop_is_small(k, n) && !asks(k, n)) {
+		if ((loop_is_small(k, n) || is_one_vector(k, n)) && !asks(k, n)) {
 			n->lanes = loop_lanes_for(k, n);
 			say_lanes(k, n, DECIDE_LANES_TAKEN, n->lanes, 0);
 			n->unroll = 1;

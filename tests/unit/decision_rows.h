@@ -203,8 +203,8 @@ static const struct row {
 	{DECIDE_KEEP_LARGE, -1, 1 << 20, "program { x: f32[30000,4000]\n"
 		" m = reduce_mean(x, axes=[0], keep=true)\n d = sub(x, m)\n"
 		" e = exp(d)\n return e }", NULL},
-	{DECIDE_KEEP_LATE, -1, -1, "program { a: f32[3,25,4]  b: f32[3,25,4]\n"
-		" m: bool[3,25,4]  t: f32[3]\n r = linear_recurrence(a, b)\n"
+	{DECIDE_KEEP_LATE, -1, -1, "program { a: f32[3,25,24]  b: f32[3,25,24]\n"
+		" m: bool[3,25,24]  t: f32[3]\n r = linear_recurrence(a, b)\n"
 		" c = cumsum(r, axis=-3)\n s = masked_softmax(c, m, axis=0)\n"
 		" i = isin(c, t)\n return s, i }", NULL},
 	{DECIDE_CHUNKS_TAKEN, -1, -1, "program { x: f32[1048576]\n o = exp(x)\n"
