@@ -31,7 +31,7 @@ bool loop_may_hold_near(const loop_kernel *k, const loop_node *t)
 	bool whole = k->var[t->var].extent <= (int64_t)t->lanes * t->unroll;
 
 	if (t->kind != LOOP_TILE || !t->start || t->checked || t->matrix ||
-		t->tiled || t->row_var < 0 || t->n_needs > 0 || rows == NULL ||
+		t->tiled || t->finish != NULL || t->row_var < 0 || t->n_needs > 0 || rows == NULL ||
 		rows->kind != LOOP_BLOCK || rows->var != t->row_var ||
 		rows->size != t->size || rows->parallel)
 		return false;

@@ -489,6 +489,23 @@ static int64_t terms_at_once(const contract *c, const contract_product *p, int64
 					       : n;
 }
 
+/*
+ * Are panels that are kept read with all terms of the sum? They come with prefetches, so
+ * it is enough that the second cache holds all rows; then sums are never stored between
+ * blocks, and what follows is computed on them in registers.
+ */
+static bool takes_all_terms(const contract *c, const contract_product *p, int64_t rest)
+{
+	const machine *m = c->k->machine;
+	int64_t bytes = contract_factor_bytes(c, p);
+
+	return rest == 1 && !p->turned && !p->slides && p->dot == 0 &&
+	       contract_keeps_columns(c, p) &&
+	       mul_ok(bytes, elements(c, p->rows), &bytes) &&
+	       mul_ok(bytes, contract_extent(c, p->s), &bytes) &&
+	       bytes <= m->memory[MACHINE_L2].bytes * m->product.panel_quarters / 4;
+}
+
 /* Does y come from afar, and as slowly in panels as where it lies: from beyond all
  * caches, or because a row of a panel is a single line, where lines come in pairs? */
 static bool is_dear_to_copy(const contract *c, const contract_product *p)
@@ -527,7 +544,10 @@ void contract_sizes(contract *c, contract_product *p)
 		size_shared(c, p, rest);
 		return;
 	}
-	p->sum_block = near_equal(contract_extent(c, p->s), terms_at_once(c, p, rest));
+	p->sum_block = takes_all_terms(c, p, rest)
+			       ? contract_extent(c, p->s)
+			       : near_equal(contract_extent(c, p->s),
+					 terms_at_once(c, p, rest));
 	if (p->dot > 0) /* blocks begin at whole groups, of whole instructions */
 		fit = p->tiled ? p->dot * m->tiles.rows : p->dot;
 	if (p->dot > 0)

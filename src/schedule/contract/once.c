@@ -68,8 +68,9 @@ static bool is_wide(const contract *c, const contract_product *p)
 
 bool contract_keeps_columns(const contract *c, const contract_product *p)
 {
-	return p->i >= 0 && is_wide(c, p) && contract_extent(c, p->i) > 1 &&
-	       contract_is_steady(c->k, p, p->y) && may_copy_columns(c, p);
+	return p->i >= 0 && contract_extent(c, p->i) > 1 &&
+	       contract_is_steady(c->k, p, p->y) && is_wide(c, p) &&
+	       may_copy_columns(c, p);
 }
 
 bool contract_copies_columns(const contract *c, const contract_product *p)
