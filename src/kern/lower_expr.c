@@ -166,9 +166,9 @@ static val splat(lowering *lw, val x, double f)
 }
 
 /*
- * A power of 1/4, 1/2, 3/4, 3/2 or -1/2 is made of square roots, which take an eighth of
- * the time: x^(3/4) = sqrt(x) sqrt(sqrt(x)). Of numbers below 0 both are NaN, but not of
- * -inf; and a power of -0 is 0.
+ * A power of 1/4, 1/2, 3/4, 3/2 or -1/2 is made of square roots, which take a quarter of
+ * the time: x^(3/4) = sqrt(x) sqrt(sqrt(x)). Of a finite number below 0 a root is NaN, as such
+ * a power is; but a power of -inf is inf or 0, and one of -0 is that of 0.
  */
 static val roots(lowering *lw, const expr *e)
 {

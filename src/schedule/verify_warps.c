@@ -50,6 +50,9 @@ static void check_held(struct sv *v, const loop_node *t, int32_t warps)
 {
 	loop_kernel *k = v->k;
 
+	if (!may_hold(v, t, warps) && k->machine->block.warps <= 1)
+		verify_fail(v, t, "held",
+			"the sums of this tile cannot be held: it needs \"start\", no \"checked\", no factor applied afterwards, all terms and all columns of its block, and a block of its rows around it");
 	if (!may_hold(v, t, warps))
 		verify_fail(v, t, "held",
 			"the sums of this tile cannot be held: it needs \"start\", no \"checked\", all columns of its block, and a block of its rows by warp around it of which each warp has one at most");
@@ -63,7 +66,7 @@ static void check_held(struct sv *v, const loop_node *t, int32_t warps)
 		for (int32_t i = 0; i < k->phase[p].n_roots; i++)
 			if (loop_is_held_aside(k, k->phase[p].root[i], t))
 				verify_fail(v, t, "held",
-					"the warps hold the sums of %s: what reads or stores them must stand in loops over its rows and columns that are \"held\", too, and take its own element",
+					"the sums of %s are held: what reads or stores them must stand in loops over its rows and columns that are \"held\", too, and take its own element",
 					verify_eqn(v, t->eqn));
 }
 
@@ -97,8 +100,11 @@ static void check_nodes(struct sv *v, const loop_node *n, int32_t warps)
 		check_held(v, n, warps);
 	if (n->held > 0 && n->kind == LOOP_FOR && !is_walk(v, n, warps))
 		verify_fail(v, n, "held",
-			"this loop cannot walk the sums of %s as the warps have them: it and the one loop in it must be those of the rows and columns of a tile that is held, in a block of its rows by warp, with statements that add nothing up",
-			verify_eqn(v, n->held - 1));
+			"this loop cannot walk the sums of %s as they are held: it and the one loop in it must be those of the rows and columns of a tile that is held, %s, with statements that add nothing up",
+			verify_eqn(v, n->held - 1),
+			v->k->machine->block.warps > 1
+				? "in a block of its rows by warp"
+				: "in the same block of its rows, with the same lanes");
 	for (int32_t i = 0; i < n->n_child; i++)
 		check_nodes(v, n->child[i], warps);
 }
