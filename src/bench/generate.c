@@ -122,23 +122,18 @@ static bool open_job(job *j, const train_config *k)
 		train_gpt_new(&j->g, j->c, k) < 0)
 		return false;
 	tn_params_set_training(train_gpt_params(j->g), false);
-	return true;
+	return train_decode_new(&j->d, j->g) >= 0;
 }
 
-/* Seconds of a token; less than 0: failed. Other prompts forget what was read. */
+/* Seconds of a token of a text that was not read before; less than 0: failed. */
 static double once(job *j, const struct work *w)
 {
 	double at = cli_now();
 	size_t n = (size_t)w->n_prompt;
 	tn_status s;
 
-	train_decode_free(j->d);
-	j->d = NULL;
-	s = train_decode_new(&j->d, j->g);
-	if (s >= 0 && w->n_written == 0)
-		at = cli_now();
-	if (s >= 0)
-		s = train_decode_scores(j->d, j->text, n, j->score);
+	train_decode_forget(j->d);
+	s = train_decode_scores(j->d, j->text, n, j->score);
 	if (w->n_written > 0)
 		at = cli_now();
 	for (int i = 1; i <= w->n_written && s >= 0; i++)

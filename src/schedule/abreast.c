@@ -12,8 +12,11 @@
  *     for i { done } }
  *
  * Rows that are left, where there are any, are blocks of one row. A row that its
- * iteration reads again is nearer in memory, and so it is left alone.
+ * iteration reads again is nearer in memory, and so it is left alone. Rows shorter
+ * than a page that come from beyond all caches are read one by one, too: hardware
+ * that prefetches follows one stream in a page.
  */
+#include "schedule/estimate.h"
 #include "schedule/local.h"
 
 /* The children of a loop over rows. */
@@ -74,6 +77,7 @@ struct reads {
 	loop_kernel *k;
 	int32_t row, along;
 	int64_t bytes; /* of a tensor whose rows are streams of their own, at most */
+	int64_t far_row; /* of a row of an input in far memory, at most */
 };
 
 static int64_t bytes_of(const loop_kernel *k, int32_t tensor)
@@ -83,29 +87,31 @@ static int64_t bytes_of(const loop_kernel *k, int32_t tensor)
 	return t->numel * (int64_t)dtype_size(t->dtype);
 }
 
+/* Does memory beyond all caches have it in each run? */
+static bool is_far(const loop_kernel *k, int32_t tensor)
+{
+	return k->s->tensor.at[tensor].is_input && !k->s->in_rounds &&
+	       loop_input_bytes(k) >
+		       (double)k->machine->memory[MACHINE_L3].bytes;
+}
+
 static void on_access(void *arg, const struct loop_access *a)
 {
 	struct reads *r = arg;
-	int64_t s, jump;
+	const loop_kernel *k = r->k;
+	int64_t s, jump, row = k->var[r->along].extent;
 
 	if (a->write || a->leaf->kind != LOOP_STMT || ix_has_fun(a->at))
 		return;
-	if (loop_stride(a->at, r->along, r->k->var[r->along].extent, &s) &&
-		s == 1 &&
-		loop_stride(a->at, r->row, r->k->var[r->row].extent, &jump) &&
-		(jump >= r->k->var[r->along].extent ||
-			-jump >= r->k->var[r->along].extent))
-		r->bytes = bytes_of(r->k, a->tensor) > r->bytes
-			? bytes_of(r->k, a->tensor)
-			: r->bytes;
-}
-
-static int64_t bytes_of_rows(loop_kernel *k, const struct row *w)
-{
-	struct reads r = {k, w->n->var, w->along->var, 0};
-
-	loop_each_access(k, w->along, on_access, &r);
-	return r.bytes;
+	if (!loop_stride(a->at, r->along, row, &s) || s != 1 ||
+		!loop_stride(a->at, r->row, k->var[r->row].extent, &jump) ||
+		(jump < row && -jump < row))
+		return;
+	if (bytes_of(k, a->tensor) > r->bytes)
+		r->bytes = bytes_of(k, a->tensor);
+	row *= (int64_t)dtype_size(k->s->tensor.at[a->tensor].dtype);
+	if (row > r->far_row && is_far(k, a->tensor))
+		r->far_row = row;
 }
 
 /* How many rows; 1: one is as good. */
@@ -114,13 +120,14 @@ static int32_t rows_of(loop_kernel *k, const struct row *w)
 	const machine_schedule *m = &k->machine->schedule;
 	int32_t sums = sums_of(k, w->along), rows = m->rows_abreast;
 	int32_t var = w->n->var, first = w->along->child[0]->eqn;
-	int64_t bytes = bytes_of_rows(k, w);
+	struct reads r = {k, var, w->along->var, 0, 0};
 
-	if (sums == 0 || rows < 2 || bytes == 0 ||
+	loop_each_access(k, w->along, on_access, &r);
+	if (sums == 0 || rows < 2 || r.bytes == 0 ||
 		!loop_parallel_below(k, w->n, var))
 		return 1;
-	if (bytes <= k->machine->memory[MACHINE_L1].bytes) {
-		loop_decide(k, DECIDE_ABREAST_NEAR, var, first, bytes,
+	if (r.bytes <= k->machine->memory[MACHINE_L1].bytes) {
+		loop_decide(k, DECIDE_ABREAST_NEAR, var, first, r.bytes,
 			k->machine->memory[MACHINE_L1].bytes);
 		return 1;
 	}
@@ -136,6 +143,11 @@ static int32_t rows_of(loop_kernel *k, const struct row *w)
 	if (loop_flops(k, w->along) > m->abreast_ops) {
 		loop_decide(k, DECIDE_ABREAST_OPS, var, first,
 			loop_flops(k, w->along), m->abreast_ops);
+		return 1;
+	}
+	if (r.far_row > 0 && r.far_row < m->abreast_bytes) {
+		loop_decide(k, DECIDE_ABREAST_FAR, var, first, r.far_row,
+			m->abreast_bytes);
 		return 1;
 	}
 	if (2 * sums > m->rows_abreast)

@@ -33,6 +33,8 @@ typedef struct loop_estimate {
 
 /* k: scheduled. */
 void loop_estimate_of(loop_kernel *k, loop_estimate *out);
+/* The bytes of all inputs of the program, or of so many that L3 has no room. */
+double loop_input_bytes(const loop_kernel *k);
 /* threads 0: the number that partition assumes. */
 double loop_estimate_seconds(const loop_estimate *e, int32_t threads);
 

@@ -485,9 +485,9 @@ void estimate_parts(estimate *w, const loop_eqn *e, double n)
 	}
 }
 
-static double bytes_of(const estimate *w, int32_t tensor)
+static double bytes_of(const loop_kernel *k, int32_t tensor)
 {
-	const sys_tensor *t = &w->k->s->tensor.at[tensor];
+	const sys_tensor *t = &k->s->tensor.at[tensor];
 
 	return (double)t->numel * (double)dtype_size(t->dtype);
 }
@@ -507,13 +507,12 @@ static void mark_kept(estimate *w, const loop_node *n)
 		mark_kept(w, n->child[i]);
 }
 
-/* The bytes of all inputs of the program, or of so many that L3 has no room. */
-static double inputs_of(const estimate *w)
+double loop_input_bytes(const loop_kernel *k)
 {
-	double sum = 0, most = (double)w->k->machine->memory[MACHINE_L3].bytes;
+	double sum = 0, most = (double)k->machine->memory[MACHINE_L3].bytes;
 
-	for (int32_t i = 0; i < w->k->s->input.n && sum <= most; i++)
-		sum += bytes_of(w, w->k->s->input.at[i]);
+	for (int32_t i = 0; i < k->s->input.n && sum <= most; i++)
+		sum += bytes_of(k, k->s->input.at[i]);
 	return sum;
 }
 
@@ -560,11 +559,11 @@ void loop_estimate_homes(estimate *w)
 {
 	const loop_kernel *k = w->k;
 	const machine *m = k->machine;
-	double inputs = inputs_of(w);
+	double inputs = loop_input_bytes(k);
 
 	w->all = (double)k->scratch_bytes;
 	for (int32_t i = 0; i < k->n_params; i++)
-		w->all += bytes_of(w, k->param[i]);
+		w->all += bytes_of(k, k->param[i]);
 	if (k->s->in_rounds) {
 		w->home = level_of(
 			m, w->all > inputs ? w->all : inputs, m->round_bytes);

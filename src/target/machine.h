@@ -85,6 +85,8 @@ typedef struct machine_schedule {
 	int64_t long_ops;     /* a body of more operations is long */
 	int32_t rows_abreast; /* read at a time by sums in lanes, one of each; 1: no */
 	int64_t abreast_ops;  /* .. in bodies of so many operations, at most */
+	int64_t abreast_bytes; /* .. rows of so many bytes, at least, of inputs that
+				* come from the farthest memory */
 	int64_t short_loop;   /* a loop of so many iterations is unrolled */
 	int32_t unrolled_ops; /* a short loop that numbers lanes, of fewer statements,
 			       * is unrolled; 1: none is */

@@ -336,6 +336,8 @@ static const struct row {
 		" e = exp(x)\n o = reduce_sum(e, axes=[1])\n return o }", NULL},
 	{DECIDE_ABREAST_WHOLE, 3, -1, "program { x: f32[3,10000]\n"
 		" o = reduce_sum(x, axes=[1])\n return o }", NULL},
+	{DECIDE_ABREAST_FAR, 1200, 4096, "program { x: f32[65536,300]\n"
+		" o = reduce_sum(x, axes=[1])\n return o }", NULL},
 	{DECIDE_ABREAST_FEW, 5, 8, "program { x: f32[4096,300]\n"
 		" y = mul(x, x)\n a = reduce_sum(x, axes=[1])\n"
 		" b = reduce_max(x, axes=[1])\n c = reduce_min(x, axes=[1])\n"

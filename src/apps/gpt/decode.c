@@ -218,6 +218,11 @@ void train_decode_free(train_decode *d)
 	tn_params_free(d->p);
 }
 
+void train_decode_forget(train_decode *d)
+{
+	d->n_read = 0;
+}
+
 /* The block that reads the next of so many tokens. */
 static int block_of(const train_decode *d, size_t left)
 {

@@ -198,6 +198,8 @@ typedef struct train_decode train_decode;
 /* owner: *out is the caller's, train_decode_free */
 tn_status train_decode_new(train_decode **out, const train_gpt *g);
 void train_decode_free(train_decode *d);
+/* The next call reads another text; what is compiled stays. */
+void train_decode_forget(train_decode *d);
 /*
  * Scores of the token after n > 0 tokens of a text that grows from call to
  * call. Tokens of the previous call are not computed again.
