@@ -77,6 +77,68 @@ static void number_members(grouping *w)
 	}
 }
 
+/* The fastest digit of an element number that is one bare term; NULL: none. */
+static const ix_term *fastest(const ix_form *at)
+{
+	const ix_term *best = NULL;
+
+	for (int32_t i = 0; i < at->n; i++)
+		if (at->t[i].atom->kind == IX_DIGIT && at->t[i].coef > 0 &&
+			(best == NULL || at->t[i].coef < best->coef))
+			best = &at->t[i];
+	return best;
+}
+
+/* Does the read depend on a left digit of m that no class has, nor a loop around? */
+static bool has_own_left(const part_set *s, int32_t m, const ix_form *at)
+{
+	const part_member *p = &s->m.at[m];
+
+	for (int32_t i = 0; i < p->digit.n; i++) {
+		const part_digit *d = &p->digit.at[i];
+		bool own = d->var < 0 && part_is_left(p->u, &d->d);
+
+		for (int32_t k = 0; k < s->class.n && own; k++)
+			own = s->class.at[k].digit[m] != i;
+		for (int32_t k = 0; k < at->n && own; k++)
+			if (at->t[k].atom->kind == IX_DIGIT &&
+				at->t[k].atom->axis == d->d.axis &&
+				at->t[k].atom->lo < d->d.hi &&
+				at->t[k].atom->hi > d->d.lo)
+				return true;
+	}
+	return false;
+}
+
+/*
+ * Would a member add up along a shared loop, and read a tensor across its rows in
+ * a loop inside? Scores of one query, s[j] += q[d] * k[j,d], with what computes q:
+ *
+ *     for d { q; for j { s[j] += q * k[j,d] } }   jumps from row to row
+ *     for d { q[d] }; for j { for d { s[j] += q[d] * k[j,d] } }   walks rows
+ */
+static bool walks_across(const part_set *s)
+{
+	for (int32_t k = 0; k < s->class.n; k++)
+		for (int32_t m = 0; m < s->n; m++) {
+			const eqn_unit *u = s->m.at[m].u;
+			const eqn_digit *d =
+				&s->m.at[m].digit.at[s->class.at[k].digit[m]].d;
+
+			if (part_is_left(u, d) || u->e.monoid == IR_SET)
+				continue;
+			for (int32_t i = 0; i < u->n_reads; i++) {
+				const ix_term *t = fastest(u->read[i].at);
+
+				if (t != NULL && t->atom->axis == d->axis &&
+					t->atom->lo == d->lo &&
+					has_own_left(s, m, u->read[i].at))
+					return true;
+			}
+		}
+	return false;
+}
+
 static int64_t analyse_shared(grouping *w, int32_t n, const int32_t *member)
 {
 	part_set *s = part_sub(w->f, w->a, w->s, n, member);
@@ -84,6 +146,8 @@ static int64_t analyse_shared(grouping *w, int32_t n, const int32_t *member)
 
 	part_refine(s);
 	part_classes(w->f, s);
+	if (walks_across(s))
+		return 1;
 	for (int32_t i = 0; i < s->class.n; i++)
 		product *= s->class.at[i].extent;
 	return product;
