@@ -199,6 +199,21 @@ static bool may_wait(const machine *m, int32_t n, eqn_unit *const *unit)
 }
 
 /*
+ * Are neighbours in the result of a product too few for a vector? Then the columns
+ * of its tiles may be far apart, as the filters are in the gradient of a convolution
+ * by its weights, and what follows walks across its lines.
+ */
+static bool may_jump(const machine *m, const eqn_unit *u)
+{
+	int64_t near = 0;
+
+	for (int32_t i = 0; i < u->e.n_left; i++)
+		if (u->stride[i] == 1 && u->box.extent[i] > near)
+			near = u->box.extent[i];
+	return u->contraction && near < machine_lanes(m, 4);
+}
+
+/*
  * Do all units share all loops, except those of one sum, in short iterations?
  * Then the kernel is one loop nest with an epilogue, for which the bound is good
  * enough.
@@ -212,7 +227,7 @@ bool choice_is_one_nest(
 		return false;
 	for (int32_t i = 0; i < n; i++) {
 		if (unit[i]->out_elems > shared || unit[i]->e.push != NULL ||
-			unit[i]->has_scan)
+			unit[i]->has_scan || (n > 1 && may_jump(m, unit[i])))
 			return false;
 		sums += unit[i]->e.monoid != IR_SET;
 	}

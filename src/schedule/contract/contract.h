@@ -92,7 +92,9 @@ bool contract_phase(contract *c);
 /* split.c: splits loops by residues that a factor depends on. */
 void contract_split(loop_kernel *k);
 /* join.c: joins short axes of columns, if that helps. */
-void contract_join(loop_kernel *k);
+void contract_join(loop_kernel *k, bool all);
+/* The loop around them that might be joined, too (all); -1: none. */
+int32_t contract_joins_more(loop_kernel *k);
 /* .. and the loops of sums, where blocks of warps copy the factors. */
 void contract_join_sums(loop_kernel *k);
 /*

@@ -10,6 +10,12 @@
  *   for y < 14 { for x < 14 { o[14*y + x] += w[k] * in[.. y .. x ..] } }   ->
  *   for z < 196 { o[z] += w[k] * in[.. z / 14 .. z % 14 ..] }
  *
+ * In the gradient of a convolution by its weights, the taps of all channels are one
+ * axis, if the estimate says that the copies, element by element, are worth it:
+ *
+ *   for c < 64 { for h < 3 { for w < 3 { o[9*c + 3*h + w] += .. } } }  ->
+ *   for z < 576 { o[z] += .. x[.. z / 9, y + z / 3 % 3, x + z % 3] .. }
+ *
  * Where blocks of warps copy both factors, the loops of a sum become one as well:
  * its terms come in pieces of equal length, whatever they are called, and the copies
  * take elements at digits of their number. A convolution is then a product like any
@@ -20,9 +26,13 @@
  */
 #include "schedule/contract/contract.h"
 
+enum { MOST_VARIABLES = 62 };
+
 struct join {
 	loop_kernel *k;
 	int32_t y, x, z; /* outer, inner, both */
+	const loop_node *around; /* the loop around y that may be joined, too; or NULL */
+	bool again; /* x was joined before: its factor is copied in any case */
 };
 
 /* The outer one of the last two outer loops; NULL: there are not two. */
@@ -73,7 +83,28 @@ static bool wastes(struct join *w, const contract_terms *t, int64_t lanes)
 	for (int32_t i = 0; i < 2; i++)
 		loop_walk(w->k->a, t->f[i], on_read, &f);
 	return all * 100 > nx * (100 + w->k->machine->product.join_waste) &&
-	       !f.apart;
+	       (!f.apart || w->again);
+}
+
+/* The factor that walks all these variables, if the other one walks none; or -1. */
+static int32_t factor_of(loop_kernel *k, const contract_terms *t, loop_set vars)
+{
+	for (int32_t i = 0; i < 2; i++)
+		if ((loop_expr_vars(k, t->f[i]) & vars) == vars &&
+			(loop_expr_vars(k, t->f[1 - i]) & vars) == 0)
+			return i;
+	return -1;
+}
+
+/* Are both and the loop around one axis of the result, and walk the same factor? */
+static bool goes_on(const struct join *w, const loop_eqn *e, const contract_terms *t)
+{
+	loop_kernel *k = w->k;
+	int64_t both = k->var[w->y].extent * k->var[w->x].extent, s;
+	int32_t v = w->around == NULL ? -1 : w->around->var;
+
+	return v >= 0 && loop_stride(e->at, v, k->var[v].extent, &s) && s == both &&
+	       factor_of(k, t, BIT(v) | BIT(w->y) | BIT(w->x)) >= 0;
 }
 
 /*
@@ -84,7 +115,6 @@ static bool helps(struct join *w, const loop_eqn *e)
 {
 	loop_kernel *k = w->k;
 	int64_t ny = k->var[w->y].extent, nx = k->var[w->x].extent, sy, sx;
-	loop_set both = BIT(w->y) | BIT(w->x);
 	int64_t lanes;
 	contract_terms t;
 
@@ -96,13 +126,9 @@ static bool helps(struct join *w, const loop_eqn *e)
 	lanes = machine_lanes(k->machine, (int32_t)dtype_size(e->acc[0]));
 	if ((100 * nx >= k->machine->product.join_lanes * lanes &&
 		    !wastes(w, &t, lanes)) ||
-		nx * ny < lanes)
+		(nx * ny < lanes && !goes_on(w, e, &t)))
 		return false;
-	for (int32_t i = 0; i < 2; i++)
-		if ((loop_expr_vars(k, t.f[i]) & both) == both &&
-			(loop_expr_vars(k, t.f[1 - i]) & both) == 0)
-			return true;
-	return false;
+	return factor_of(k, &t, BIT(w->y) | BIT(w->x)) >= 0;
 }
 
 /*
@@ -145,34 +171,77 @@ static void change_trees(struct join *w)
 	loop_link(k);
 }
 
-void contract_join(loop_kernel *k)
+/* Finds the last two loops; false: there are not two. */
+static bool begin(struct join *w, bool all)
 {
-	loop_node *two;
-	struct join w = {.k = k};
+	loop_kernel *k = w->k;
+	const loop_node *two = k->n_vars < MOST_VARIABLES ? last_two(k, k->root[0]) : NULL;
+	const loop_node *u = two == NULL ? NULL : two->up;
+
+	if (two == NULL)
+		return false;
+	w->y = two->var;
+	w->x = two->child[0]->var;
+	w->around = all && u != NULL && u->kind == LOOP_FOR &&
+				    k->var[u->var].kind == AXIS_P && !u->backward
+			    ? u
+			    : NULL;
+	return true;
+}
+
+/* Joins the last two loops, if that helps; false: it does not. */
+static bool join_last(struct join *w, bool all)
+{
+	loop_kernel *k = w->k;
 	bool any = false, torn = false;
 	int32_t by = -1;
 
-	if (k->n_roots != 1 || k->phase[0].n_roots != 1 || k->n_vars >= 62)
-		return;
-	two = last_two(k, k->root[0]);
-	if (two == NULL)
-		return;
-	w.y = two->var;
-	w.x = two->child[0]->var;
+	if (!begin(w, all))
+		return false;
 	for (int32_t i = 0; i < k->n_eqns; i++) {
-		if (helps(&w, &k->eqn[i]))
+		if (helps(w, &k->eqn[i]))
 			any = true;
-		else if (tears(&w, &k->eqn[i])) {
+		else if (tears(w, &k->eqn[i])) {
 			torn = true;
 			by = i;
 		}
 	}
 	if (any && torn)
-		loop_decide(k, DECIDE_JOIN_TORN, w.y, by, 0, 0);
-	if (!any || torn || !loop_change_join(k, w.y, w.x))
+		loop_decide(k, DECIDE_JOIN_TORN, w->y, by, 0, 0);
+	if (!any || torn || !loop_change_join(k, w->y, w->x))
+		return false;
+	change_trees(w);
+	loop_decide(k, DECIDE_JOIN_TAKEN, w->y, w->x, k->var[w->z].extent, 0);
+	return true;
+}
+
+void contract_join(loop_kernel *k, bool all)
+{
+	struct join w = {.k = k};
+
+	if (k->n_roots != 1 || k->phase[0].n_roots != 1)
 		return;
-	change_trees(&w);
-	loop_decide(k, DECIDE_JOIN_TAKEN, w.y, w.x, k->var[w.z].extent, 0);
+	loop_link(k);
+	while (join_last(&w, all) && all)
+		w.again = true;
+}
+
+int32_t contract_joins_more(loop_kernel *k)
+{
+	struct join w = {.k = k};
+	contract_terms t;
+
+	if (k->n_roots != 1 || k->phase[0].n_roots != 1)
+		return -1;
+	loop_link(k);
+	if (!begin(&w, true) || w.around == NULL)
+		return -1;
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		if (contract_is_product(k, &k->eqn[i]) &&
+			contract_factors(k, &k->eqn[i], &t) &&
+			goes_on(&w, &k->eqn[i], &t))
+			return w.around->var;
+	return -1;
 }
 
 /* ---- sums ---- */
