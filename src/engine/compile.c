@@ -4,7 +4,7 @@
  * verifier, and a line for the log.
  *
  *   program --lower, prune--> system --localise--> a system for each phase
- *           --settle--> system, order --fuse--> groups --loops, schedule-->
+ *           --residues--> system --settle--> system, order --fuse--> groups --loops, schedule-->
  *           MapExpr --kern--> kernels --emit--> C functions
  *           --plan--> launches, buffers, C texts
  *
@@ -62,6 +62,11 @@ static void localise(compilation *c)
 			c->a, c->local->phase.at[i].s, &o);
 }
 
+static bool is_whole(const compilation *c)
+{
+	return !is_placed(c);
+}
+
 /* ---- kernels ---- */
 
 /* Finds the memory of each write, and the readers that it waits for. */
@@ -80,6 +85,14 @@ static const machine *pricing(const compilation *c)
 	if (c->o.pricing != NULL)
 		return c->o.pricing;
 	return m != NULL ? machine_find(m->priced_as) : machine_at(0);
+}
+
+/* Makes equations of residues. */
+static void residues(compilation *c)
+{
+	const machine_product *m = &pricing(c)->product;
+
+	ir_residues(c->system, m->most_residues, (double)m->residue_work);
 }
 
 /* The estimated time of a kernel that fusion considers, with its schedule. */
@@ -376,6 +389,8 @@ static const struct pass {
 		compile_print_system, check_system, NULL},
 	{"localise", TN_LEVEL_SYSTEM, localise,
 		compile_print_local, NULL, is_placed},
+	{"residues", TN_LEVEL_SYSTEM, residues,
+		compile_print_system, check_system, is_whole},
 	{"settle", TN_LEVEL_GROUPS, settle,
 		compile_print_settled, NULL, NULL},
 	{"fuse", TN_LEVEL_GROUPS, fuse,
@@ -392,7 +407,7 @@ static const struct pass {
 		compile_print_plan, check_plan, NULL},
 };
 /* Of a system that is there: settle; of groups: loops. */
-enum { FIRST_OF_SYSTEM = 4, FIRST_OF_LOOPS = 6 };
+enum { FIRST_OF_SYSTEM = 4, FIRST_OF_LOOPS = 7 };
 
 const char *compile_pass_name(int32_t i)
 {

@@ -75,7 +75,7 @@ typedef struct compile_options {
 	void *after_arg;
 } compile_options;
 
-enum { COMPILE_N_PASSES = 11 };
+enum { COMPILE_N_PASSES = 12 };
 /* The bits of all passes: what TENON_DUMP=all prints. Behind them are those of
  * the steps of a schedule (loop_pass_name). */
 #define COMPILE_DUMP_ALL ((UINT32_C(1) << COMPILE_N_PASSES) - 1)

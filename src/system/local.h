@@ -14,7 +14,6 @@ typedef struct ex_table {
 	map *name;	/* names of tensors -> number */
 	int32_t *stamp; /* by id: last visit that saw it */
 	int32_t n_stamp, visit;
-	VEC(int64_t *) extent; /* boxes of equations, by equation */
 	VEC(ex_reads) reads;   /* by id, as far as asked; at NULL: not listed */
 } ex_table;
 

@@ -222,6 +222,9 @@ const expr *ir_identity(ir_system *s, int32_t monoid, int32_t comp,
 void ir_system_verify(ir_system *s); /* throws TN_EINTERNAL */
 /* The same without what no output needs; s itself where all is needed. */
 ir_system *ir_prune(ir_system *s);
+/* residues.c: replaces sums of at least so many products that walk an axis by residues,
+ * at most `most` of them, by a sum for each residue. */
+void ir_residues(ir_system *s, int64_t most, double least);
 void ir_system_print(str *out, ir_system *s);
 /* names[axis]: names of the axes; NULL: a_<axis> */
 void ir_expr_print(str *out, ir_system *s, const expr *e, const ix_box *box,

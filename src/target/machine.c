@@ -49,7 +49,7 @@
 #define PRODUCT                                                                \
 	{                                                                      \
 		.least_rows = 2, .least_sum = 8, .least_need = 32,             \
-		.most_residues = 4, .few_rows = 32, .few_rows_far = 64, .few_sums = 8,             \
+		.most_residues = 4, .residue_work = 1 << 18, .few_rows = 32, .few_rows_far = 64, .few_sums = 8,             \
 		.few_vectors = 4, .lone_vectors = 8, .lone_ahead = 8,          \
 		.near_part = 32, .line = 64, .ways = 8, .steady_part = 4, .fetch_products = 8, .thin = 2, \
 		.copy_chunks = 16, .max_whole = 64 << 20, .column_chunks = 16, \
@@ -442,6 +442,7 @@ static const struct fact {
 	SIZE(product.least_sum, "contract"),
 	SIZE(product.least_need, "contract"),
 	SIZE(product.most_residues, "contract"),
+	SIZE(product.residue_work, "contract"),
 	SIZE(product.few_rows, "contract"),
 	SIZE(product.few_rows_far, "contract"),
 	SIZE(product.few_sums, "contract"),

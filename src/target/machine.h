@@ -105,6 +105,7 @@ typedef struct machine_product {
 	int32_t least_rows, least_sum; /* with fewer there are no tiles */
 	int32_t least_need;	       /* terms that a condition must spare */
 	int32_t most_residues;	       /* a loop is taken apart by, at most */
+	int64_t residue_work; /* products of an equation that is, at least */
 	/* memory decides, not arithmetic: y is read once; with y far away */
 	int32_t few_rows, few_rows_far;
 	int32_t few_sums; /* .. lines of y side by side */

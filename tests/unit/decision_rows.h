@@ -122,12 +122,6 @@ static const struct row {
 		" y: f32[1024,512]\n o = matmul(x, y)\n return o }", NULL},
 	{DECIDE_COPY_IN_PLACE, -1, -1, "program { x: f32[64,64]  y: f32[64,64]\n"
 		" o = matmul(x, y)\n return o }", NULL},
-	{DECIDE_RESIDUES_TAKEN, 2, -1, "system {\n x: f32[4,64,7] input 0\n"
-		" w: f32[64,32,3] input 1\n"
-		" o: f32[4,32,14]\n a o#0: o[n:4, f:32, j:14] += sel(inside(j + "
-		"2*k - 2*((j + 1)/2) + 1, 0, 3) and inside((j + 1)/2 - k, 0, 7), "
-		"x[448*n + 7*c + (j + 1)/2 - k] * w[96*c + 3*f + j - "
-		"2*((j + 1)/2) + 2*k + 1], 0) for c:64, k:2\n return o\n}\n", NULL},
 	{DECIDE_RESIDUES_LANES, 2, -1, "system {\n x: f32[4,32] input 0\n"
 		" o: f32[4,64]\n a o#0: o[n:4, j:64] += sel(inside(j + "
 		"2*k - 2*((j + 1)/2) + 1, 0, 3) and inside((j + 1)/2 - k, 0, 32), "
@@ -135,6 +129,10 @@ static const struct row {
 	{DECIDE_JOIN_TAKEN, 196, -1, "program { x: f32[1,64,14,14]\n"
 		" w: f32[64,64,3,3]\n"
 		" o = conv(x, w, lo=[1,1], hi=[1,1])\n return o }", NULL},
+	{DECIDE_JOIN_COST, -1, -1, "op g(x[n,c,i,j], d[n,f,y,z]) -> o {\n"
+		" o[f,c,k,l] += (d[n,f,y,z] * x[n,c,y+k-1,z+l-1] else 0) for k < 3, l < 3 }\n"
+		"program { x: f32[2,64,56,56]  d: f32[2,64,56,56]\n"
+		" o = g(x, d)\n return o }", NULL},
 	{DECIDE_JOIN_TORN, -1, -1, "program { x: f32[2,4,19,21]\n"
 		" w: f32[20,4,2,4]  b: f32[20]\n"
 		" y = conv(x, w, lo=[2,2])\n z = add(y, b)\n return z }", NULL},

@@ -101,14 +101,6 @@ static const struct seen seen[] = {
 		"y[50*k + j] for k:70\n return o\n}\n",
 		{"== 10)", "== 9)", "== 18)", ", r, 2);"},
 		{"for (i64 x = 0; x < 2; x += 1)"}},
-	/* even and odd pixels have weights of their own, and are rows by 7 */
-	{"residues",
-		"system {\n x: f32[4,64,7] input 0\n w: f32[64,32,3] input 1\n"
-		" o: f32[4,32,14]\n a o#0: o[n:4, f:32, j:14] += sel(inside(j + "
-		"2*k - 2*((j + 1)/2) + 1, 0, 3) and inside((j + 1)/2 - k, 0, 7), "
-		"x[448*n + 7*c + (j + 1)/2 - k] * w[96*c + 3*f + j - "
-		"2*((j + 1)/2) + 2*k + 1], 0) for c:64, k:2\n return o\n}\n",
-		{"= chunk % 2;"}, {"chunk % 14", "/ 14"}},
 	/* 27 rows: 9 each time, with one text */
 	{"tiles of one height",
 		"system {\n x: f32[27,70] input 0\n y: f32[70,32] input 1\n"

@@ -89,7 +89,7 @@ int64_t contract_pieces(contract *c, contract_product *p);
 void contract_cut(loop_kernel *k);
 /* Turns the tree of c->phase into blocks of products; false: it has none. */
 bool contract_phase(contract *c);
-/* split.c: splits loops by residues that a factor depends on. */
+/* split.c: splits loops by residues along which neighbours are read. */
 void contract_split(loop_kernel *k);
 /* join.c: joins short axes of columns, if that helps. */
 void contract_join(loop_kernel *k, bool all);

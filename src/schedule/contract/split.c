@@ -1,18 +1,10 @@
 /*
- * split.c: splits loops by residues, if one factor of a product depends only on
- * the residue, or if only the iterations of one residue read neighbours.
+ * split.c: splits loops by residues, if only the iterations of one residue read
+ * neighbours.
  *
- * Consumes a kernel with a product both of whose factors walk an outer loop,
- * one of them only by its residue: the gradient of a strided convolution by its
- * input, in which even and odd pixels have different weights. The loop becomes
- * two: instead of a product for each pixel there is one for each residue, with
- * all pixels of that residue as rows or columns.
- *
- *   for h < 14 { o[h, c] += g[(h + 1)/2 - q, f] * w[f, c, (h + 1)%2 + 2*q] }  ->
- *   for h < 7 { for r < 2 { o[2*h + r, c] += g[h + .., f] * w[f, c, ..] } }
- *
- * Without products, lanes run along the pixels of one residue, and read whole
- * vectors: the gradients of strided pooling and of depthwise convolutions.
+ * Lanes run along the pixels of one residue, and read whole vectors: the gradients of
+ * strided pooling and of depthwise convolutions. (Sums of products have equations of
+ * their own for each residue: system/residues.c.)
  *
  *   for h < 64 { o[h] += g[(h + 1)/2 - q] }  ->
  *   for r < 2 { for h < 32 { o[2*h + r] += g[h + (r + 1)/2 - q] } }
@@ -53,26 +45,6 @@ static const expr *put(const struct split *w, const expr *e)
 	return e == NULL ? NULL
 			 : ex_subst(w->k->s, &w->dom, e, w->outer,
 				   w->k->dom.box.extent, w->with, NULL, NULL);
-}
-
-/*
- * Does one factor walk the new outer loop, and the other one only the residue?
- */
-static bool helps(const struct split *w, const loop_eqn *e)
-{
-	contract_terms t;
-	bool walks[2];
-
-	if ((e->left & BIT(w->v)) == 0 || !contract_is_product(w->k, e) ||
-		!contract_factors(w->k, e, &t))
-		return false;
-	for (int32_t i = 0; i < 2; i++) {
-		if ((loop_expr_vars(w->k, t.f[i]) & BIT(w->v)) == 0)
-			return false;
-		walks[i] = (loop_expr_vars(w->k, put(w, t.f[i])) &
-				   BIT(w->outer)) != 0;
-	}
-	return walks[0] != walks[1];
 }
 
 struct strides {
@@ -152,7 +124,7 @@ static void change_trees(const struct split *w)
 }
 
 /* Can the outer loop be split, and is this an improvement? */
-static bool may_split(struct split *w, bool products)
+static bool may_split(struct split *w)
 {
 	loop_kernel *k = w->k;
 	bool any = false;
@@ -162,8 +134,7 @@ static bool may_split(struct split *w, bool products)
 		return false;
 	prepare(w);
 	for (int32_t i = 0; i < k->n_eqns; i++)
-		any |= products ? helps(w, &k->eqn[i])
-				: smooths(w, &k->eqn[i]);
+		any |= smooths(w, &k->eqn[i]);
 	return any && only_plain_loops(k->root[0], w->v) &&
 	       only_plain_loops(k->phase[0].root[0], w->v);
 }
@@ -171,10 +142,7 @@ static bool may_split(struct split *w, bool products)
 void contract_split(loop_kernel *k)
 {
 	struct split w = {.k = k};
-	bool products = false;
 
-	for (int32_t i = 0; i < k->n_eqns; i++)
-		products |= contract_is_product(k, &k->eqn[i]);
 	if (k->n_roots != 1 || k->phase[0].n_roots != 1 || k->n_phases != 1)
 		return;
 	for (const loop_node *n = k->root[0];
@@ -184,13 +152,11 @@ void contract_split(loop_kernel *k)
 		w.v = n->var;
 		for (w.by = 2; w.by <= k->machine->product.most_residues;
 			w.by++)
-			if (may_split(&w, products) &&
+			if (may_split(&w) &&
 				loop_change_split(k, w.v, w.by)) {
 				change_trees(&w);
-				loop_decide(k,
-					products ? DECIDE_RESIDUES_TAKEN
-						 : DECIDE_RESIDUES_LANES,
-					w.v, -1, w.by, 0);
+				loop_decide(k, DECIDE_RESIDUES_LANES, w.v, -1,
+					w.by, 0);
 				break;
 			}
 		if (n->n_child != 1)
