@@ -236,7 +236,7 @@ static bool trim(ir_system *s, sys_eqn *p)
 	ix_box from = ir_eqn_box(s, p);
 	ix_dom d = {.box = from};
 	int64_t first[IR_MAX_AXES] = {0}, end[IR_MAX_AXES];
-	struct box b;
+	struct box b = {0};
 
 	if (is_zero(body))
 		return false;
@@ -265,7 +265,7 @@ static bool make_part(struct parts *w, int32_t number)
 {
 	const sys_eqn *e = w->e;
 	sys_eqn *p = &w->part[number];
-	struct box b;
+	struct box b = {0};
 
 	for (int32_t i = 0; i < e->n_axes; i++) {
 		b.axis[i] = e->axis[i];
@@ -343,8 +343,8 @@ static void add_whole(const struct parts *w)
 {
 	ir_system *s = w->s;
 	sys_eqn e = *w->e;
-	const ix_form *at[IR_MAX_AXES];
-	int64_t shape[IR_MAX_AXES];
+	const ix_form *at[IR_MAX_AXES] = {0};
+	int64_t shape[IR_MAX_AXES] = {0};
 	ix_dom d;
 
 	e.monoid = IR_SET;
