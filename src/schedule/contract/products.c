@@ -27,9 +27,16 @@ static double seconds_with(loop_kernel *k, bool all)
 	ir_trial trial = ir_trial_begin(k->s, k->a);
 	contract c = {.k = loop_trial(k), .cut_sum = -1, .number = -1};
 	double s = INFINITY;
+	bool tiled = false;
 	loop_estimate e;
 
-	if (make_tiles(&c, all)) {
+	if (!make_tiles(&c, all)) { /* pieces of a sum may be tiles */
+		loop_vectorise(c.k);
+		loop_parallel(c.k);
+	}
+	for (int32_t p = 0; p < c.k->n_phases; p++)
+		tiled |= c.k->phase[p].tiles;
+	if (tiled) {
 		loop_locate(c.k);
 		loop_estimate_of(c.k, &e);
 		s = loop_estimate_seconds(&e, 0);
