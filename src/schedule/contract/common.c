@@ -132,7 +132,8 @@ bool contract_lies_apart(const contract *c, const contract_product *p)
 	int32_t t = e->e->out[0];
 
 	return loop_param(c->k, t) >= 0 &&
-	       (p->turned || c->k->s->tensor.at[t].dtype != e->acc[0]);
+	       (p->turned || p->apart ||
+		       c->k->s->tensor.at[t].dtype != e->acc[0]);
 }
 
 /* Registers: accumulators, a row of the panel, an element of the other factor. */

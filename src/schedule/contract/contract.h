@@ -24,6 +24,7 @@ typedef struct contract_product {
 	 * the terms of a row adjoin */
 	int64_t panel_x;
 	bool turned;  /* columns are not neighbours in the result: contract_turn */
+	bool apart;   /* .. nor are they here, and tiles add to sums several times */
 	bool near;    /* .. and their copy is small */
 	bool slides;  /* .. rows are pixels of an image: slide.c */
 	bool lone; /* no loop walks rows of x, and a copy of y is kept: i is -1 */

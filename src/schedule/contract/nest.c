@@ -626,6 +626,29 @@ static loop_node *rows_of(contract *c, const contract_product *p, loop_node *n)
 		contract_block(c, p->i, p->tile, n));
 }
 
+/*
+ * Would tiles add to sums of the result whose columns are far apart, once for each
+ * block of terms? They are added up in a buffer instead, and stored once.
+ */
+static bool adds_far(const contract *c, const contract_product *p)
+{
+	const loop_kernel *k = c->k;
+	const loop_eqn *e = &k->eqn[p->eqn];
+
+	return k->machine->block.warps == 1 && !p->begun && c->number < 0 &&
+	       !c->online && !is_mixed(c, p) && p->dot == 0 && !p->slides &&
+	       loop_param(k, e->e->out[0]) >= 0 && !contract_adjoins(k, e->at, p->j);
+}
+
+/* The innermost loop of what stores results: neighbours, if there are any. */
+static int32_t last_behind(const contract *c, const contract_product *p)
+{
+	const loop_eqn *e = &c->k->eqn[p->eqn];
+
+	return p->turned || (p->apart && contract_adjoins(c->k, e->at, p->i)) ? p->i
+									     : p->j;
+}
+
 void contract_done(contract *c, const contract_product *p, loop_node *body)
 {
 	loop_set v = c->k->eqn[p->eqn].left;
@@ -644,7 +667,7 @@ void contract_done(contract *c, const contract_product *p, loop_node *body)
 static void put_behind(contract *c, const contract_product *p, loop_node *body)
 {
 	loop_set all = p->rows | p->columns | p->others, rows = 0;
-	int32_t last = p->turned ? p->i : p->j;
+	int32_t last = last_behind(c, p);
 	loop_node *j = loop_node_for(c->k->a, last, NULL);
 
 	if (contract_lies_apart(c, p) && !is_mixed(c, p))
@@ -688,13 +711,14 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 		loop_node_adopt(k->a, body, outer);
 	}
 	if (p->sum_block < contract_extent(c, p->s)) {
+		p->apart = adds_far(c, p);
 		inner = contract_block(c, p->s, p->sum_block, NULL);
 		loop_node_adopt(k->a, sums, inner);
 		sums = inner;
 	}
 	once = contract_copies_columns(c, p);
+	k->eqn[p->eqn].apart = p->turned || p->apart;
 	if (p->turned || p->lone || once) {
-		k->eqn[p->eqn].apart = p->turned;
 		contract_pack_whole(c, p, &p->y, p->j);
 		k->eqn[k->n_eqns - 1].panel = (int64_t)p->lanes * p->vectors;
 	}
