@@ -6,6 +6,8 @@
  */
 #include "kern/local.h"
 
+#include <math.h>
+
 static const kern_op_row rows[KERN_N_OPS] = {
 #define KERN_OP(id, name, operands, types, flags, doc)                         \
 	{name, operands, types, flags, doc},
@@ -293,6 +295,8 @@ kern_val kern_const_f(kern_kernel *k, tn_dtype t, double f)
 	kern_value v = {.op = KERN_CONST, .type = kern_num(t, 1)};
 
 	v.c.f = ir_round(t, f);
+	if (v.c.f != v.c.f)
+		v.c.f = (double)NAN; /* one constant, whatever its sign and payload */
 	return constant(k, &v);
 }
 

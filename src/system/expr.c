@@ -70,11 +70,10 @@ const expr *ex_const_f(ir_system *s, tn_dtype t, double v)
 {
 	if (!dtype_is_float(t))
 		wrong(s, "ex_const_f", "the dtype must be a float dtype");
+	v = ir_round(t, v);
 	if (v != v)
 		v = (double)NAN;
-	return intern(s, &(expr){.kind = EX_CONST,
-				.dtype = t,
-				.c.f = ir_round(t, v)});
+	return intern(s, &(expr){.kind = EX_CONST, .dtype = t, .c.f = v});
 }
 
 const expr *ex_const_i(ir_system *s, tn_dtype t, int64_t v)
