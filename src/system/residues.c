@@ -26,8 +26,7 @@ struct parts {
 	int32_t axis[MOST_SPLITS];
 	int64_t by[MOST_SPLITS];
 	int32_t n_parts;
-	/* by part: its equation; n_axes 0: it has no terms */
-	sys_eqn part[MOST_PARTS];
+	sys_eqn *part; /* n_parts: their equations; n_axes 0: it has no terms */
 };
 
 /* ---- which axes ---- */
@@ -363,31 +362,24 @@ static void add_whole(const struct parts *w)
 	ir_add_eqn(s, &e);
 }
 
-/* Adds e, or the equations that replace it. */
-static void add(ir_system *s, const sys_eqn *e, int64_t most, double least)
+/* Finds the axes, and makes the equations of the parts; false: e stays as it is. */
+static bool take_apart(struct parts *w, double least)
 {
-	struct parts *w = arena_make(s->a, struct parts);
+	const sys_eqn *e = w->e;
 	double volume = 1;
 
 	for (int32_t i = 0; i < e->n_axes; i++)
 		volume *= (double)e->axis[i].extent;
-	*w = (struct parts){.s = s, .e = e, .most = most};
-	if (volume < least || !is_product(w)) {
-		ir_add_eqn(s, e);
-		return;
-	}
-	w->dom = (ix_dom){.box = ir_eqn_box(s, e)};
-	if (!find_axes(w)) {
-		ir_add_eqn(s, e);
-		return;
-	}
+	if (volume < least || !is_product(w))
+		return false;
+	w->dom = (ix_dom){.box = ir_eqn_box(w->s, e)};
+	if (!find_axes(w))
+		return false;
+	w->part = arena_array(w->s->a, sys_eqn, w->n_parts);
 	for (int32_t i = 0; i < w->n_parts; i++)
-		if (!make_part(w, i)) {
-			ir_add_eqn(s, e);
-			return;
-		}
-	add_parts(w);
-	add_whole(w);
+		if (!make_part(w, i))
+			return false;
+	return true;
 }
 
 void ir_residues(ir_system *s, int64_t most, double least)
@@ -396,6 +388,14 @@ void ir_residues(ir_system *s, int64_t most, double least)
 	sys_eqn *old = arena_copy(s->a, s->eqn.at, (size_t)n * sizeof *old);
 
 	s->eqn.n = 0;
-	for (int32_t i = 0; i < n; i++)
-		add(s, &old[i], most, least);
+	for (int32_t i = 0; i < n; i++) {
+		struct parts w = {.s = s, .e = &old[i], .most = most};
+
+		if (!take_apart(&w, least)) {
+			ir_add_eqn(s, &old[i]);
+			continue;
+		}
+		add_parts(&w);
+		add_whole(&w);
+	}
 }
