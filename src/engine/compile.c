@@ -4,8 +4,8 @@
  * verifier, and a line for the log.
  *
  *   program --lower, prune--> system --localise--> a system for each phase
- *           --residues--> system --settle--> system, order --fuse--> groups --loops, schedule-->
- *           MapExpr --kern--> kernels --emit--> C functions
+ *           --residues--> system --settle--> system, order --fuse--> groups
+ *           --loops, schedule--> MapExpr --kern--> kernels --emit--> C functions
  *           --plan--> launches, buffers, C texts
  *
  * There is no pass for gradients: tape/ records the calls of adjoints, so a
@@ -62,6 +62,7 @@ static void localise(compilation *c)
 			c->a, c->local->phase.at[i].s, &o);
 }
 
+/* Its equations are those of one process. */
 static bool is_whole(const compilation *c)
 {
 	return !is_placed(c);
@@ -87,7 +88,7 @@ static const machine *pricing(const compilation *c)
 	return m != NULL ? machine_find(m->priced_as) : machine_at(0);
 }
 
-/* Makes equations of residues. */
+/* Gives each residue of a strided axis an equation of its own. */
 static void residues(compilation *c)
 {
 	const machine_product *m = &pricing(c)->product;
@@ -406,7 +407,7 @@ static const struct pass {
 	{"plan", TN_LEVEL_PLAN, make_plan,
 		compile_print_plan, check_plan, NULL},
 };
-/* Of a system that is there: settle; of groups: loops. */
+/* Of a system that is there: residues; of groups: loops. */
 enum { FIRST_OF_SYSTEM = 4, FIRST_OF_LOOPS = 7 };
 
 const char *compile_pass_name(int32_t i)

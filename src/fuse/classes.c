@@ -386,6 +386,43 @@ void part_classes(fuse_state *f, part_set *s)
 	find_classes(f, s);
 }
 
+/* ---- questions ---- */
+
+int32_t part_class_of(const part_set *s, int32_t m, int32_t digit)
+{
+	for (int32_t i = 0; i < s->class.n; i++)
+		if (s->class.at[i].digit[m] == digit)
+			return i;
+	return -1;
+}
+
+bool part_form_uses(const ix_form *f, const eqn_digit *d)
+{
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		if (t->kind != IX_DIGIT) {
+			if (part_form_uses(t->f, d))
+				return true;
+			continue;
+		}
+		if (t->axis == d->axis && t->lo < d->hi && t->hi > d->lo)
+			return true;
+	}
+	return false;
+}
+
+const ix_term *part_fastest(const ix_form *at)
+{
+	const ix_term *best = NULL;
+
+	for (int32_t i = 0; i < at->n; i++)
+		if (at->t[i].atom->kind == IX_DIGIT && at->t[i].coef > 0 &&
+			(best == NULL || at->t[i].coef < best->coef))
+			best = &at->t[i];
+	return best;
+}
+
 /* ---- loops ---- */
 
 /* The member with the largest box, which determines the order of the loops. */

@@ -31,32 +31,6 @@ static int64_t lanes(const cost *c)
 	return machine_lanes(c->f->t, (int32_t)sizeof(float));
 }
 
-/* The shared loop that walks this digit of member m; -1: none. */
-static int32_t class_of(const part_set *s, int32_t m, int32_t digit)
-{
-	for (int32_t i = 0; i < s->class.n; i++)
-		if (s->class.at[i].digit[m] == digit)
-			return i;
-	return -1;
-}
-
-/* Does the value of f depend on the digit? */
-static bool form_uses(const ix_form *f, const eqn_digit *d)
-{
-	for (int32_t i = 0; i < f->n; i++) {
-		const ix_atom *t = f->t[i].atom;
-
-		if (t->kind != IX_DIGIT) {
-			if (form_uses(t->f, d))
-				return true;
-			continue;
-		}
-		if (t->axis == d->axis && t->lo < d->hi && t->hi > d->lo)
-			return true;
-	}
-	return false;
-}
-
 /*
  * The factor for reading a large tensor across its rows, which is so if a
  * shared loop walks its fastest digit, and an inner loop a slower one.
@@ -65,24 +39,20 @@ static double stride_of(
 	const cost *c, int32_t m, const ix_form *at, double bytes)
 {
 	const part_member *p = &c->s->m.at[m];
-	const ix_term *fast = NULL;
+	const ix_term *fast = part_fastest(at);
 	bool shared = false, left = false;
 
 	if (bytes <= (double)c->f->t->memory[MACHINE_L2].bytes ||
 		p->u->contraction)
 		return 1;
-	for (int32_t i = 0; i < at->n; i++)
-		if (at->t[i].atom->kind == IX_DIGIT && at->t[i].coef > 0 &&
-			(fast == NULL || at->t[i].coef < fast->coef))
-			fast = &at->t[i];
 	if (fast == NULL)
 		return 1;
 	for (int32_t k = 0; k < p->digit.n; k++) {
 		const eqn_digit *d = &p->digit.at[k].d;
 
-		if (!form_uses(at, d))
+		if (!part_form_uses(at, d))
 			continue;
-		if (class_of(c->s, m, k) < 0)
+		if (part_class_of(c->s, m, k) < 0)
 			left = true;
 		else if (d->axis == fast->atom->axis && d->lo == fast->atom->lo)
 			shared = true;
@@ -105,7 +75,7 @@ static double stride_of_result(const cost *c, int32_t m, double bytes)
 
 		if (!part_is_left(u, d))
 			continue;
-		if (class_of(c->s, m, k) < 0)
+		if (part_class_of(c->s, m, k) < 0)
 			left = true;
 		else if (u->stride[d->axis] * d->lo == 1)
 			shared = true;
@@ -152,7 +122,7 @@ static double per_iteration(const cost *c, int32_t m)
 
 	for (int32_t k = 0; k < p->digit.n; k++)
 		if (part_is_left(p->u, &p->digit.at[k].d) &&
-			class_of(c->s, m, k) >= 0)
+			part_class_of(c->s, m, k) >= 0)
 			n /= (double)(p->digit.at[k].d.hi /
 				      p->digit.at[k].d.lo);
 	return n;
@@ -323,11 +293,11 @@ static reading one_reading(cost *c, int32_t m, const eqn_read *r)
 
 	for (int32_t k = 0; k < p->digit.n; k++) {
 		const eqn_digit *d = &p->digit.at[k].d;
-		int32_t at = class_of(c->s, m, k);
+		int32_t at = part_class_of(c->s, m, k);
 
 		if (r->in_init && d->axis >= p->u->e.n_left)
 			continue;
-		if (!form_uses(r->at, d) &&
+		if (!part_form_uses(r->at, d) &&
 			!(r->in_init && p->u->e.push != NULL))
 			continue;
 		a.touched *= (double)(d->hi / d->lo);
@@ -467,7 +437,7 @@ static bool lanes_left(const cost *c, int32_t m)
 static bool is_of_one(const eqn_unit *u, const eqn_digit *d)
 {
 	for (int32_t i = 0; i < u->n_reads; i++)
-		if (!form_uses(u->read[i].at, d))
+		if (!part_form_uses(u->read[i].at, d))
 			return true;
 	return false;
 }
@@ -485,7 +455,7 @@ static bool is_block(const cost *c, int32_t m)
 			return false;
 	for (int32_t k = 0; k < p->digit.n; k++)
 		if (part_is_left(p->u, &p->digit.at[k].d) &&
-			class_of(c->s, m, k) < 0)
+			part_class_of(c->s, m, k) < 0)
 			return false;
 	return true;
 }
@@ -517,8 +487,8 @@ static double copies_again(const cost *c, int32_t m)
 
 		for (int32_t k = 0; k < p->digit.n; k++) {
 			const eqn_digit *d = &p->digit.at[k].d;
-			bool shared = class_of(c->s, m, k) >= 0;
-			bool used = form_uses(r->at, d);
+			bool shared = part_class_of(c->s, m, k) >= 0;
+			bool used = part_form_uses(r->at, d);
 			double n = (double)(d->hi / d->lo);
 
 			if (!part_is_left(u, d))
@@ -557,7 +527,7 @@ static bool is_mixed(const cost *c, int32_t m)
 	for (int32_t k = 0; k < p->digit.n && c->s->parts; k++) {
 		const eqn_digit *d = &p->digit.at[k].d;
 
-		if (class_of(c->s, m, k) < 0 ||
+		if (part_class_of(c->s, m, k) < 0 ||
 			d->hi == p->u->box.extent[d->axis])
 			continue;
 		for (int32_t i = 0; i < p->u->n_reads; i++) {

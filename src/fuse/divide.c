@@ -77,18 +77,6 @@ static void number_members(grouping *w)
 	}
 }
 
-/* The fastest digit of an element number that is one bare term; NULL: none. */
-static const ix_term *fastest(const ix_form *at)
-{
-	const ix_term *best = NULL;
-
-	for (int32_t i = 0; i < at->n; i++)
-		if (at->t[i].atom->kind == IX_DIGIT && at->t[i].coef > 0 &&
-			(best == NULL || at->t[i].coef < best->coef))
-			best = &at->t[i];
-	return best;
-}
-
 /* Does the read depend on a left digit of m that no class has, nor a loop around? */
 static bool has_own_left(const part_set *s, int32_t m, const ix_form *at)
 {
@@ -96,16 +84,10 @@ static bool has_own_left(const part_set *s, int32_t m, const ix_form *at)
 
 	for (int32_t i = 0; i < p->digit.n; i++) {
 		const part_digit *d = &p->digit.at[i];
-		bool own = d->var < 0 && part_is_left(p->u, &d->d);
 
-		for (int32_t k = 0; k < s->class.n && own; k++)
-			own = s->class.at[k].digit[m] != i;
-		for (int32_t k = 0; k < at->n && own; k++)
-			if (at->t[k].atom->kind == IX_DIGIT &&
-				at->t[k].atom->axis == d->d.axis &&
-				at->t[k].atom->lo < d->d.hi &&
-				at->t[k].atom->hi > d->d.lo)
-				return true;
+		if (d->var < 0 && part_is_left(p->u, &d->d) &&
+			part_class_of(s, m, i) < 0 && part_form_uses(at, &d->d))
+			return true;
 	}
 	return false;
 }
@@ -128,7 +110,7 @@ static bool walks_across(const part_set *s)
 			if (part_is_left(u, d) || u->e.monoid == IR_SET)
 				continue;
 			for (int32_t i = 0; i < u->n_reads; i++) {
-				const ix_term *t = fastest(u->read[i].at);
+				const ix_term *t = part_fastest(u->read[i].at);
 
 				if (t != NULL && t->atom->axis == d->axis &&
 					t->atom->lo == d->lo &&

@@ -160,6 +160,12 @@ int32_t part_related(
 /* Does digit i of p run in step with digit k of c at this edge? */
 bool part_agrees(fuse_state *f, part_set *s, const part_edge *e, int32_t i,
 	int32_t k);
+/* The shared loop that walks this digit of member m; -1: none. */
+int32_t part_class_of(const part_set *s, int32_t m, int32_t digit);
+/* Does the value of f depend on the digit? */
+bool part_form_uses(const ix_form *f, const eqn_digit *d);
+/* The digit of an element number along which elements are nearest; NULL: none. */
+const ix_term *part_fastest(const ix_form *at);
 /* Fills s->class: P without the classes that a loop walks already. */
 void part_classes(fuse_state *f, part_set *s);
 /* Orders the loops, and joins neighbours that are one axis in all members. */
