@@ -4,7 +4,7 @@
  * verifier, and a line for the log.
  *
  *   program --lower, prune--> system --localise--> a system for each phase
- *           --residues--> system --settle--> system, order --fuse--> groups
+ *           --residues, quotients--> system --settle--> system, order --fuse--> groups
  *           --loops, schedule--> MapExpr --kern--> kernels --emit--> C functions
  *           --plan--> launches, buffers, C texts
  *
@@ -94,6 +94,17 @@ static void residues(compilation *c)
 	const machine_product *m = &pricing(c)->product;
 
 	ir_residues(c->system, m->most_residues, (double)m->residue_work);
+}
+
+/* Divides sums of long rows instead of their terms: scores, masked scores and weights
+ * of a row are what the schedule would keep. */
+static void quotients(compilation *c)
+{
+	int64_t keys = 1;
+
+	while (!machine_is_long(pricing(c), (double)keys * 3 * sizeof(float)))
+		keys *= 2;
+	c->system = eqn_divide_sums(c->system, keys);
 }
 
 /* The estimated time of a kernel that fusion considers, with its schedule. */
@@ -392,6 +403,8 @@ static const struct pass {
 		compile_print_local, NULL, is_placed},
 	{"residues", TN_LEVEL_SYSTEM, residues,
 		compile_print_system, check_system, is_whole},
+	{"quotients", TN_LEVEL_SYSTEM, quotients,
+		compile_print_system, check_system, is_whole},
 	{"settle", TN_LEVEL_GROUPS, settle,
 		compile_print_settled, NULL, NULL},
 	{"fuse", TN_LEVEL_GROUPS, fuse,
@@ -408,7 +421,7 @@ static const struct pass {
 		compile_print_plan, check_plan, NULL},
 };
 /* Of a system that is there: residues; of groups: loops. */
-enum { FIRST_OF_SYSTEM = 4, FIRST_OF_LOOPS = 7 };
+enum { FIRST_OF_SYSTEM = 4, FIRST_OF_LOOPS = 8 };
 
 const char *compile_pass_name(int32_t i)
 {

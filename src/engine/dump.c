@@ -21,13 +21,13 @@
 typedef const char *pass_name(int32_t i);
 
 /* The bit of a name of n bytes; 0: no pass has it. */
-static uint32_t find(pass_name *name_of, const char *name, size_t n)
+static uint64_t find(pass_name *name_of, const char *name, size_t n)
 {
 	const char *one;
 
 	for (int32_t i = 0; (one = name_of(i)) != NULL; i++)
 		if (strlen(one) == n && memcmp(one, name, n) == 0)
-			return UINT32_C(1) << i;
+			return UINT64_C(1) << i;
 	return 0;
 }
 
@@ -45,14 +45,14 @@ static _Noreturn void no_pass(
 		all.at);
 }
 
-static uint32_t read_passes(arena *a, pass_name *name_of, const char *list)
+static uint64_t read_passes(arena *a, pass_name *name_of, const char *list)
 {
-	uint32_t bits = 0;
+	uint64_t bits = 0;
 
 	for (const char *at = list; *at != '\0';) {
 		size_t n = strcspn(at, ",");
 		bool all = n == 3 && memcmp(at, "all", 3) == 0;
-		uint32_t one = all ? COMPILE_DUMP_ALL : find(name_of, at, n);
+		uint64_t one = all ? COMPILE_DUMP_ALL : find(name_of, at, n);
 
 		if (one == 0)
 			no_pass(a, name_of, at, n);

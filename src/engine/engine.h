@@ -20,7 +20,7 @@
 
 /* What TENON_DUMP says to print while programs are compiled. */
 typedef struct compile_dump {
-	uint32_t passes; /* bit i: of compile_pass_name(i) */
+	uint64_t passes; /* bit i: of compile_pass_name(i) */
 	const char *dir; /* a file for each text; NULL: standard error */
 } compile_dump;
 
@@ -75,10 +75,10 @@ typedef struct compile_options {
 	void *after_arg;
 } compile_options;
 
-enum { COMPILE_N_PASSES = 12 };
+enum { COMPILE_N_PASSES = 13 };
 /* The bits of all passes: what TENON_DUMP=all prints. Behind them are those of
  * the steps of a schedule (loop_pass_name). */
-#define COMPILE_DUMP_ALL ((UINT32_C(1) << COMPILE_N_PASSES) - 1)
+#define COMPILE_DUMP_ALL ((UINT64_C(1) << COMPILE_N_PASSES) - 1)
 
 typedef struct compilation {
 	arena *a;

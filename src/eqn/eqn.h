@@ -189,5 +189,8 @@ bool eqn_as_stmt(ir_system *s, const eqn_unit *u, eqn_stmt *out);
 /* Finds the row in statements in order; false: they have none. */
 bool eqn_find_rows(
 	arena *a, ir_system *s, int32_t n, const eqn_stmt *e, eqn_rows *out);
+/* quotient.c: the system in which weights of such rows, of at least so many keys, are
+ * not divided by their sum before they are summed up; s itself if there are none. */
+ir_system *eqn_divide_sums(ir_system *s, int64_t least);
 
 #endif

@@ -134,18 +134,25 @@ static bool has_law(const expr *e, const char *law)
 	       strcmp(ir_scalar_at(e->fn)->laws, law) == 0;
 }
 
+/* What e rounds, or has in another float dtype. */
+static const expr *float_of(const expr *e)
+{
+	while (e->kind == EX_CAST && dtype_is_float(e->arg[0]->dtype))
+		e = e->arg[0];
+	return e;
+}
+
 /* If e is a - g, with g computed from the row's maximum: the statement of g; -1. */
 static int32_t subtracted(const struct rows *r, const expr *e)
 {
 	const expr *g;
 	int32_t m;
 
-	while (e->kind == EX_CAST && dtype_is_float(e->arg[0]->dtype))
-		e = e->arg[0];
+	e = float_of(e);
 	if (!has_law(e, "xy") || e->n_args != 2 ||
 		ir_scalar_at(e->fn)->f(0, 1, 0) != -1)
 		return -1;
-	g = e->arg[1];
+	g = float_of(e->arg[1]);
 	m = g->kind == EX_READ ? maker(r, g->tensor) : -1;
 	if (m < 0 || (ROW_KINDS >> r->out->kind[m] & 1) == 0 ||
 		reads(r, e->arg[0], ROW_KINDS | KIND(WEIGHT)) ||

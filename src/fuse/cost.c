@@ -133,6 +133,12 @@ static double size_of(const cost *c, int32_t tensor)
 	return (double)dtype_size(c->f->s->tensor.at[tensor].dtype);
 }
 
+/* .. of an element that is kept as it is computed with */
+static double kept_size(const cost *c, int32_t tensor)
+{
+	return (double)dtype_size(dtype_acc(c->f->s->tensor.at[tensor].dtype));
+}
+
 /*
  * Adds private tensors whose buffer in the loop tree is larger than the cache.
  */
@@ -159,13 +165,6 @@ static void add_large(cost *c)
 	}
 }
 
-/* Do so many bytes of each row, for a vector of rows, not fit the cache? */
-static bool is_long(const cost *c, double row)
-{
-	return row * (double)lanes(c) >
-	       (double)c->f->t->memory[MACHINE_L2].bytes / 2;
-}
-
 /*
  * For rows that do not fit the cache and are processed in blocks of keys
  * (schedule/contract/online.c): the part of each member's results that is live
@@ -184,9 +183,9 @@ static const double *row_parts(cost *c)
 		product |= c->s->m.at[m].u->contraction;
 		max |= c->s->m.at[m].u->e.monoid == IR_MAX;
 		every += per_iteration(c, m) *
-			 size_of(c, c->s->m.at[m].u->e.out[0]);
+			 kept_size(c, c->s->m.at[m].u->e.out[0]);
 	}
-	if (!product || !max || !is_long(c, every))
+	if (!product || !max || !machine_is_long(c->f->t, every))
 		return NULL;
 	e = arena_array(a, eqn_stmt, n + 1);
 	for (int32_t m = 0; m < n; m++)
@@ -204,9 +203,9 @@ static const double *row_parts(cost *c)
 		part[m] = keys ? (double)c->f->t->fusion.keys_at_once /
 					 (double)rows.n_keys
 			       : 1;
-		row += keys ? per_iteration(c, m) * size_of(c, e[m].out) : 0;
+		row += keys ? per_iteration(c, m) * kept_size(c, e[m].out) : 0;
 	}
-	return is_long(c, row) ? part : NULL;
+	return machine_is_long(c->f->t, row) ? part : NULL;
 }
 
 static void add_results(cost *c)
@@ -238,10 +237,9 @@ static void add_results(cost *c)
 		}
 	}
 	c->tile = 1;
-	if (contraction && private > 0 && c->s->n > 1) {
-		if (part != NULL)
-			c->tile = c->f->t->fusion.rows_at_once;
-	}
+	if (contraction && private > 0 && c->s->n > 1)
+		c->tile = part != NULL ? c->f->t->fusion.rows_at_once
+				       : c->f->t->product.block_most;
 	c->private_bytes = private;
 	if (large)
 		add_large(c);

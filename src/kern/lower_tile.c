@@ -245,6 +245,21 @@ static void find_first(struct tile *t)
 	}
 }
 
+/* All terms, unless conditions of all of them hold for none. */
+static void needed_dots(struct tile *t)
+{
+	val c = lw_may_need(t->lw, t->n);
+	bool on = true, known = lw_is_const(t->lw, c, &on);
+
+	if (known && !on)
+		return;
+	if (!known)
+		lw_if(t->lw, c);
+	lw_dots(t);
+	if (!known)
+		lw_close(t->lw);
+}
+
 /* Lowers the sums of a tile, and its stores or epilogue. */
 static void sums(struct tile *t, int64_t columns)
 {
@@ -257,7 +272,7 @@ static void sums(struct tile *t, int64_t columns)
 	if (n->finish == NULL && n->held == 0)
 		lw_load_accs(t);
 	if (n->dot > 0) {
-		lw_dots(t);
+		needed_dots(t);
 	} else {
 		sums_from(t, 0);
 	}
@@ -298,9 +313,10 @@ static bool open_tile(struct tile *t, struct kept *k)
 		lw->var[n->row_var] = lw->span[n->row_var].lo;
 	lw->vvar = n->var;
 	lw->lanes = n->lanes;
-	if (!n->matrix)
-		lw_narrow_to_need(lw, n);
-	if (n->n_needs == 0 || t->all_first || n->matrix)
+	if (n->matrix || n->dot > 0) /* all of its terms, or none */
+		return false;
+	lw_narrow_to_need(lw, n);
+	if (n->n_needs == 0 || t->all_first)
 		return false;
 	lw_if(lw, lw_call2(lw, lw->fn.or, lw_bool(lw, false),
 			  lw_less(lw, lw->span[n->sum[0]].lo,

@@ -456,7 +456,8 @@ static void order_vars(loop_kernel *k, const loop_buf *b, int32_t *var)
 	int32_t i, j, fast = -1;
 	/* copies whose order a product chose */
 	bool fixed = e->group > 0 ||
-		     (e->pack && matrix_factor(k, b->eqn) != NULL);
+		     (e->pack && (k->machine->block.warps > 1 ||
+					 matrix_factor(k, b->eqn) != NULL));
 
 	if (b->scope != NULL && !fixed)
 		fast = lanes_of_maker(b->scope, b->eqn, -1);
@@ -532,6 +533,33 @@ static int64_t in_vectors(const loop_kernel *k, const loop_buf *b, int64_t n)
 	return (n + lanes - 1) / lanes * lanes;
 }
 
+/* Do the lanes of a statement of eqn walk another variable than `fast`? */
+static bool walks_another(const loop_node *n, int32_t eqn, int32_t fast)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (walks_another(n->child[i], eqn, fast))
+			return true;
+	return n->kind == LOOP_STMT && n->eqn == eqn && n->up != NULL &&
+	       n->up->lanes > 1 && n->up->var != fast;
+}
+
+/* Do lanes have elements of one column of the rows, where banks matter? */
+static bool is_across(const loop_kernel *k, const loop_buf *b, int32_t fast)
+{
+	const loop_eqn *e = &k->eqn[b->eqn];
+	bool across = false;
+
+	if (e->stage)
+		return k->phase[b->phase].warps > 1;
+	if (!e->pack || k->machine->block.warps < 2 || has_wide_rows(k, b->eqn) ||
+		(int32_t)dtype_size(b->dtype) != k->machine->block.bank_bytes)
+		return false;
+	for (int32_t p = 0; p < k->n_phases; p++)
+		for (int32_t i = 0; i < k->phase[p].n_roots; i++)
+			across |= walks_another(k->phase[p].root[i], b->eqn, fast);
+	return across;
+}
+
 static void subscripts(loop_kernel *k, loop_buf *b)
 {
 	loop_set left = k->eqn[b->eqn].left & ~loop_node_open(b->scope);
@@ -566,8 +594,7 @@ static void subscripts(loop_kernel *k, loop_buf *b)
 		if (i == b->n_vars - 1 && i > 0 && k->eqn[b->eqn].pack)
 			b->elems += apart(k->machine, k->eqn[b->eqn].acc[0],
 				b->elems, has_wide_rows(k, b->eqn));
-		if (i == b->n_vars - 1 && i > 0 && k->eqn[b->eqn].stage &&
-			k->phase[b->phase].warps > 1)
+		if (i == b->n_vars - 1 && i > 0 && is_across(k, b, var[i]))
 			b->elems = odd_row(k->machine, b->dtype, b->elems);
 	}
 	if (b->panel > 0) {

@@ -265,10 +265,11 @@ static void check_dot(struct sv *v, const loop_node *n)
 	}
 	if (n->tiled && terms == 0)
 		terms = tiled_terms(n);
-	if (n->dot != terms || n->matrix || n->row_var < 0 || n->n_needs > 0 ||
+	if (n->dot != terms || n->matrix || n->row_var < 0 ||
+		!contract_guards_tiles(n->n_needs, n->need, k->eqn[n->eqn].reduced) ||
 		!is_cut_once(v, n, s))
 		verify_fail(v, n, "tile",
-			"on %s a tile of %s and %s adds up %d neighbours; it has rows, no guards, and its sum is cut once at most",
+			"on %s a tile of %s and %s adds up %d neighbours; it has rows, no guards of terms, and its sum is cut once at most",
 			k->machine->name, dtype_name(x->dtype),
 			dtype_name(y->dtype), terms);
 	if (n->tiled)
@@ -362,11 +363,11 @@ static void check_group(struct sv *v, const loop_node *n)
 	int64_t s;
 
 	if (!e->pack || e->panel > 0 || n->var != e->group_var ||
-		n->row_var < 0 || n->row_var == n->var || n->n_needs > 0 ||
+		n->row_var < 0 || n->row_var == n->var ||
 		!loop_stride(e->at, n->row_var, k->var[n->row_var].extent, &s) ||
 		s != 1 || !is_cut_once(v, n, n->var))
 		verify_fail(v, n, "turn",
-			"a copy in groups is turned along the variable of the groups, against its last subscript, without guards");
+			"a copy in groups is turned along the variable of the groups, against its last subscript");
 	if (n->lanes != machine_lanes(k->machine,
 				(int32_t)dtype_size(e->acc[0]) * e->group))
 		verify_fail(v, n, "lanes",

@@ -60,7 +60,7 @@
 		.turn_sum = 64, .turn_vectors = 2, .turn_copy = 4 << 20, \
 		.tile_quarters = 3, .slide_pixels = 7, .slide_sum = 256, .slide_near = 256, .slide_copies = 2, .slide_columns = 8, .sums_part = 8, \
 		.most_equations = 60,    \
-		.least_keys = 2,                                               \
+		.long_part = 4,                                                \
 		.keys_part = 8, .keys_parts = 3, .block_quarters = 2,          \
 		.mixed_quarters = 3, .panel_quarters = 3, .block_inner = 32,   \
 		.window_quarters = 3, .least_fit = 64, .join_waste = 10,             \
@@ -484,7 +484,7 @@ static const struct fact {
 	SIZE(product.sums_part, "contract"),
 	SIZE(product.slide_columns, "contract"),
 	SIZE(product.most_equations, "contract"),
-	SIZE(product.least_keys, "contract"),
+	SIZE(product.long_part, "contract"),
 	SIZE(product.keys_part, "contract"),
 	SIZE(product.keys_parts, "contract"),
 	SIZE(product.block_quarters, "contract"),

@@ -146,8 +146,9 @@ typedef struct machine_product {
 	int32_t sums_part;     /* of the second cache, for the sums of its pixels: one of so many */
 	int32_t slide_columns; /* of its window that are written out one by one, at most */
 	int32_t most_equations; /* of a kernel in tiles, with copies of factors */
-	int32_t least_keys, keys_part; /* of a row that goes by in blocks */
-	int32_t keys_parts;  /* of keys_part parts of the second cache */
+	int32_t long_part; /* of the second cache: longer rows go by in blocks */
+	int32_t keys_part; /* .. of which each takes keys_parts of so many parts */
+	int32_t keys_parts;
 	/* quarters of the second cache: for blocks of several products, for
 	 * those of unlike ones, and for a block of rows and its panel */
 	int32_t block_quarters, mixed_quarters, panel_quarters;
@@ -288,6 +289,13 @@ static inline double machine_launch(const machine *m, bool in_rounds)
 static inline int32_t machine_lanes(const machine *m, int32_t elem_bytes)
 {
 	return m->lanes > 0 ? m->lanes : m->vector_bytes / elem_bytes;
+}
+
+/* Are rows of so many bytes, one for each lane, too long for the second cache? */
+static inline bool machine_is_long(const machine *m, double row)
+{
+	return row * machine_lanes(m, 4) >
+	       (double)m->memory[MACHINE_L2].bytes / m->product.long_part;
 }
 
 /* Cycles of a tile of dots whose sums have so many groups of terms: by vectors, and in

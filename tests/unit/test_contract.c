@@ -238,7 +238,7 @@ static void test_long_sum(void **state)
 
 /* So many queries that what lies between the steps is no matter of the caches:
  * then they are one kernel. */
-enum { QUERIES = 192, KEYS = 32768 };
+enum { QUERIES = 384, KEYS = 32768 };
 
 static int64_t long_rows(int threads, float *const *x, float *o)
 {

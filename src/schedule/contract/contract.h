@@ -187,6 +187,8 @@ int32_t contract_last_of(const contract *c, const contract_product *p,
 int32_t contract_lanes_of(const contract *c, const contract_product *p,
 	const expr *f, int32_t last, int32_t other);
 /* dot.c: do dots compute it? Then x and y are what they multiply. */
+/* Do guards skip whole tiles, and no terms of one? */
+bool contract_guards_tiles(int32_t n, const ix_fact *need, loop_set sums);
 void contract_choose_dot(const contract *c, contract_product *p);
 /* The narrow values that are `offset` less than e; NULL: they may not fit t. */
 const expr *contract_narrow(

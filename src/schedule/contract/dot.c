@@ -222,11 +222,21 @@ static void consider(const contract *c, const contract_product *p,
 		*best = w;
 }
 
+bool contract_guards_tiles(int32_t n, const ix_fact *need, loop_set sums)
+{
+	for (int32_t i = 0; i < n; i++)
+		if ((loop_form_vars(need[i].f) & sums) != 0)
+			return false;
+	return true;
+}
+
 /* Do blocks of the sum begin at whole groups, and is all of it in each tile? */
 static bool has_shape(const contract *c, const contract_product *p)
 {
-	return c->number < 0 && p->n_needs == 0 && !p->turned &&
-	       (c->k->eqn[p->eqn].reduced & c->chain) == 0;
+	loop_set sums = c->k->eqn[p->eqn].reduced;
+
+	return c->number < 0 && !p->turned && (sums & c->chain) == 0 &&
+	       contract_guards_tiles(p->n_needs, p->need, sums);
 }
 
 /* What tile registers take as it is: bytes with a sign, or without; NULL: neither. */

@@ -242,9 +242,9 @@ static bool adjoins(const loop_kernel *k, const expr *f, int32_t v)
 int32_t contract_lanes_of(const contract *c, const contract_product *p,
 	const expr *f, int32_t last, int32_t other)
 {
-	return p->matrix && !adjoins(c->k, f, last) && adjoins(c->k, f, other)
-		       ? other
-		       : last;
+	bool may = p->matrix || c->k->machine->block.warps > 1;
+
+	return may && !adjoins(c->k, f, last) && adjoins(c->k, f, other) ? other : last;
 }
 
 int32_t contract_last_of(const contract *c, const contract_product *p,
@@ -252,5 +252,7 @@ int32_t contract_last_of(const contract *c, const contract_product *p,
 {
 	if (p->matrix && dtype_is_int(p->taken[1]))
 		return p->s; /* four of them are in a word */
+	if (!p->matrix) /* lanes of a tile have columns */
+		return usual;
 	return contract_lanes_of(c, p, f, usual, other);
 }

@@ -151,10 +151,8 @@ static int64_t bytes_of_key(const contract *c)
 
 static bool is_too_long(const contract *c)
 {
-	int64_t fit = c->k->machine->memory[MACHINE_L2].bytes / 2 /
-		      bytes_of_key(c);
-
-	return c->rows.n_keys > fit / machine_lanes(c->k->machine, 4);
+	return machine_is_long(c->k->machine,
+		(double)c->rows.n_keys * (double)bytes_of_key(c));
 }
 
 /* ---- one variable for all keys ---- */
@@ -325,6 +323,8 @@ static const expr *is_new(contract *c, int32_t was)
 	loop_kernel *k = c->k;
 	const expr *m = read_row(c, was);
 
+	if (m->dtype != k->eqn[c->rows.max].acc[0])
+		m = ex_cast(k->s, k->eqn[c->rows.max].acc[0], m);
 	return call(k->s, "eq", m, ir_identity(k->s, IR_MAX, 0, m->dtype));
 }
 

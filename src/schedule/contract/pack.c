@@ -73,7 +73,8 @@ static bool may_turn(const contract *c, const expr *y, int32_t lanes)
 {
 	int64_t size = (int64_t)dtype_size(y->dtype);
 
-	return y->kind == EX_READ && loop_param(c->k, y->tensor) >= 0 &&
+	return c->k->machine->block.warps == 1 && /* else rows are dealt to warps */
+	       y->kind == EX_READ && loop_param(c->k, y->tensor) >= 0 &&
 	       !ix_has_fun(y->form) && (size == 4 || size == 8) &&
 	       lanes == machine_lanes(c->k->machine, (int32_t)size);
 }
@@ -181,8 +182,8 @@ static loop_node *in_rows(contract *c, const contract_product *p,
 }
 
 /* Copies y so that neighbours along the sum adjoin, for each column. */
-static void in_groups(contract *c, const contract_product *p, int32_t eqn,
-	int32_t n, const int32_t *var, loop_node *panel)
+static void in_groups(contract *c, const contract_product *p, loop_set in,
+	int32_t eqn, int32_t n, const int32_t *var, loop_node *panel)
 {
 	loop_node *copy = turned(c, p, eqn, p->s);
 
@@ -191,6 +192,7 @@ static void in_groups(contract *c, const contract_product *p, int32_t eqn,
 	for (int32_t i = n - 2; i >= 0; i--)
 		if (var[i] != p->s)
 			copy = loop_node_for(c->k->a, var[i], copy);
+	put_needs(c, p, in, in, copy);
 	loop_node_adopt(c->k->a, panel, copy);
 }
 
@@ -208,7 +210,7 @@ void contract_pack_y(contract *c, contract_product *p, loop_node *panel)
 	n = order_vars(c, p, in, contract_last_of(c, p, y, p->j, p->s), var);
 	eqn = add_pack(c, y, packed(c, p, y), n, var, &p->y);
 	if (p->dot > 0) {
-		in_groups(c, p, eqn, n, var, panel);
+		in_groups(c, p, in, eqn, n, var, panel);
 		return;
 	}
 	if (y->dtype == k->eqn[p->eqn].acc[0] && may_turn(c, y, p->lanes) &&
