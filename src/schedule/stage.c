@@ -155,6 +155,22 @@ static void fill_tile(loop_kernel *k, const struct find_jump *f, loop_node *b,
 		loop_node_for(k->a, f->i, loop_node_copy(k->a, m)));
 }
 
+static bool has_tiles(const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (has_tiles(n->child[i]))
+			return true;
+	return n->kind == LOOP_TILE;
+}
+
+/* Is n part of a nest with tiles of products, whose loops warps share? */
+static bool is_by_tiles(const loop_node *n)
+{
+	while (n->up != NULL)
+		n = n->up;
+	return has_tiles(n);
+}
+
 /* n .. m: a chain of loops; the children of m are statements */
 bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 {
@@ -173,6 +189,8 @@ bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 	loop_each_access(k, m, on_access, &f);
 	if (f.i < 0)
 		return false;
+	if (k->machine->block.warps > 1 && is_by_tiles(n))
+		return decline(k, DECIDE_SQUARES_TILES, f.tensor, 0, 0);
 	/* squares of whole vectors, for any number of lanes of the loop */
 	size = (int64_t)dtype_size(k->s->tensor.at[f.tensor].dtype);
 	square = machine_lanes(k->machine, (int32_t)size);

@@ -108,6 +108,9 @@ static const struct row {
 		" w: f32[64,64] input 1\n b: f32[64] input 2\n o: f32[64,49]\n"
 		" a o#0: o[f:64, z:49] += w[64*f + k] * x[49*k + z] * b[f] "
 		"for k:64\n return o\n}\n", NULL},
+	{DECIDE_TURN_WARPS, -1, -1, "program { x: f32[1,64,7,7]\n"
+		" param w: f32[64,64,1,1]\n o = conv(x, w)\n return o }",
+		"cuda/sm_80"},
 	{DECIDE_TURN_SUM, 32, 64, "program { x: f32[1,32,7,7]\n"
 		" param w: f32[64,32,1,1]\n o = conv(x, w)\n return o }", NULL},
 	{DECIDE_TURN_LARGE, -1, 4 << 20, "program { x: f32[1,512,7,7]\n"
@@ -188,6 +191,10 @@ static const struct row {
 	{DECIDE_SQUARES_SHORT, 12, 16, "program { x: f32[12,4000]\n"
 		" y = transpose(x, perm=[1,0])\n z = add(y, 1.0)\n return z }",
 		NULL},
+	{DECIDE_SQUARES_TILES, -1, -1, "program { x: f32[576,256]\n"
+		" w: f32[256,256]  r: f32[256,576]\n m = matmul(x, w)\n"
+		" t = transpose(r, perm=[1,0])\n o = add(m, t)\n return o }",
+		"cuda/sm_90"},
 	{DECIDE_SQUARES_DTYPE, 2, -1, "program { x: f16[512,384]\n"
 		" y = transpose(x, perm=[1,0])\n z = add(y, 1.0)\n return z }",
 		NULL},
@@ -275,7 +282,8 @@ static const struct row {
 		"program { x: f32[64,100]  i: i64[64,200]  u: f32[64,200]\n"
 		" o = s(x, i, u)\n return o }", "cuda/sm_90"},
 	{DECIDE_OWNERS_FUSED, -1, -1, "inplace/29_two_steps.tn", "cuda/sm_90"},
-	{DECIDE_WARPS_LOOPS, -1, -1, "fusion/31d_rows_in_blocks.tn", "cuda/sm_90"},
+	{DECIDE_WARPS_LOOPS, -1, -1, "fusion/31d_rows_in_blocks.tn",
+		"kernels of a CPU"},
 	{DECIDE_WARPS_ROW_TAKEN, 8, -1, "program { x: f32[256,8192]\n"
 		" o = reduce_sum(x, axes=[1])\n return o }", "cuda/sm_90"},
 	{DECIDE_WARPS_ROW_LOOPS, -1, -1, "program { x: f32[256,8192]\n"

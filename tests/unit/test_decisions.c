@@ -398,6 +398,9 @@ static const machine *machine_named(arena *a, const char *name)
 		*m = *machine_find("cuda/sm_90");
 		m->block.meet_cycles = 1e5;
 		m->block.shared_bytes = 40 << 10; /* so pieces are cut */
+	} else if (!strcmp(name, "kernels of a CPU")) {
+		*m = *machine_find("cuda/sm_90");
+		m->priced_as = MACHINE;
 	} else if (!strcmp(name, "small caches"))
 		m->memory[MACHINE_L2].bytes = 256;
 	else

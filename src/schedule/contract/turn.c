@@ -115,6 +115,8 @@ bool contract_turn(const contract *c, contract_product *p)
 	}
 	if (columns >= k->machine->product.full_lanes)
 		return false;
+	if (k->machine->block.warps > 1)
+		return decline(c, p, DECIDE_TURN_WARPS, 0, 0);
 	if (m < 2 * lanes || rows < columns + k->machine->product.turn_gain)
 		return decline(c, p, DECIDE_TURN_FILLED, rows, columns);
 	if (!is_plain(p))
