@@ -279,6 +279,7 @@ typedef struct amount {
 typedef struct reading {
 	amount *of;
 	double touched, inside, same;
+	bool common; /* all iterations do */
 } reading;
 
 static reading one_reading(cost *c, int32_t m, const eqn_read *r)
@@ -286,7 +287,7 @@ static reading one_reading(cost *c, int32_t m, const eqn_read *r)
 	const part_member *p = &c->s->m.at[m];
 	double size = size_of(c, r->tensor);
 	double numel = (double)c->f->s->tensor.at[r->tensor].numel;
-	reading a = {.touched = 1, .inside = 1, .same = 1};
+	reading a = {.touched = 1, .inside = 1, .same = 1, .common = true};
 	bool *uses = arena_array(fuse_scratch(c->f), bool, c->s->class.n + 1);
 
 	for (int32_t k = 0; k < p->digit.n; k++) {
@@ -302,7 +303,7 @@ static reading one_reading(cost *c, int32_t m, const eqn_read *r)
 		if (at < 0)
 			a.inside *= (double)(d->hi / d->lo);
 		else
-			uses[at] = true;
+			uses[at] = true, a.common = false;
 	}
 	a.touched = min_of(a.touched, numel) * size;
 	a.inside = min_of(a.inside, numel) * size;
@@ -324,6 +325,17 @@ static amount *amount_of(arena *a, amounts *all, int32_t tensor)
 	*vec_push(a, all) = arena_make(a, amount);
 	all->at[all->n - 1]->tensor = tensor;
 	return all->at[all->n - 1];
+}
+
+/* Bytes of memory in the time in which one comes that all threads find in the third
+ * cache, if it holds so many. */
+static double part_of_far(const cost *c, double bytes)
+{
+	const machine_memory *m = c->f->t->memory;
+
+	return bytes > (double)m[MACHINE_L3].bytes
+		       ? 1
+		       : m[MACHINE_MAIN].bytes_per_s / m[MACHINE_L3].bytes_per_s;
 }
 
 /*
@@ -365,9 +377,13 @@ static void add_reads(cost *c)
 	for (int32_t i = 0; i < one.n; i++) {
 		const reading *r = &one.at[i];
 		double same = r->same / c->tile;
+		/* warps of a block find in their caches what each of them reads */
+		double fit = l2 * (r->common ? c->f->t->block.warps : 1);
 
-		if (r->inside > l2 || (same > 1 && total > l2))
-			r->of->again += r->touched * (same < 1 ? 1 : same);
+		if (r->inside > fit || (same > 1 && total > fit))
+			r->of->again += r->touched *
+					(same < 1 ? 1
+						  : 1 + (same - 1) * part_of_far(c, total));
 	}
 	for (int32_t k = 0; k < all.n; k++)
 		c->bytes += all.at[k]->again > all.at[k]->once

@@ -284,6 +284,10 @@ typedef struct loop_kernel {
 	loop_phase phase[LOOP_MAX_PHASES];
 	int32_t n_bufs;
 	loop_copies copies;
+	/* for blocks of warps: how often tiles are halved, and whether sums may be cut,
+	 * so that there are enough of them */
+	int32_t halved;
+	bool cuts;
 	loop_buf *buf;
 	int32_t (
 		*buf_of)[IR_MAX_COMP]; /* [eqn][comp], -1: directly in memory */

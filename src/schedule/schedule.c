@@ -177,9 +177,20 @@ static void give_tail(struct recipe *r)
 	put_tail(r->k, r->n_tail, r->tail);
 }
 
+/* Are there tiles for blocks of warps, those of pieces of a sum among them? */
+static bool has_blocks(const struct recipe *r)
+{
+	const loop_kernel *k = r->k;
+	bool tiles = r->tiled;
+
+	for (int32_t p = 0; p < k->n_phases; p++)
+		tiles |= k->phase[p].tiles;
+	return tiles && k->machine->block.warps > 1;
+}
+
 static void take_sums(struct recipe *r)
 {
-	if (r->tiled && r->k->machine->block.warps > 1)
+	if (has_blocks(r))
 		loop_hold_sums(r->k);
 	else if (r->tiled)
 		loop_hold_near(r->k);
@@ -187,7 +198,7 @@ static void take_sums(struct recipe *r)
 
 static void take_stages(struct recipe *r)
 {
-	if (r->tiled)
+	if (r->tiled || has_blocks(r))
 		loop_copy_ahead(r->k);
 }
 
@@ -203,7 +214,7 @@ static void take_streams(struct recipe *r)
 
 static void take_warps(struct recipe *r)
 {
-	if (r->tiled)
+	if (r->tiled || has_blocks(r))
 		loop_deal_to_warps(r->k);
 }
 
@@ -280,6 +291,8 @@ void loop_schedule_by(
 
 	k->machine = m;
 	k->copies = by->copies;
+	k->halved = 0;
+	k->cuts = m->block.warps == 1;
 	begin(&r);
 	for (int32_t i = 0; loop_pass_name(i) != NULL; i++) {
 		const struct pass *p = &passes[i];

@@ -318,10 +318,14 @@ static const expr *element(
 {
 	ir_system *s = w->s;
 	const expr *r = NULL;
-	tn_dtype t = s->tensor.at[w->e->out[0]].dtype;
+	tn_dtype of = s->tensor.at[w->e->out[0]].dtype, t = dtype_acc(of);
 
-	if (k == w->n && w->part[number].n_axes > 0)
-		return ex_read(s, w->part[number].out[0], at);
+	if (dtype_is_int(of))
+		t = of;
+	if (k == w->n && w->part[number].n_axes > 0) {
+		r = ex_read(s, w->part[number].out[0], at);
+		return t == of ? r : ex_cast(s, t, r);
+	}
 	if (k == w->n)
 		return dtype_is_float(t) ? ex_const_f(s, t, 0) : ex_const_i(s, t, 0);
 	for (int32_t i = (int32_t)w->by[k] - 1; i >= 0; i--) {
@@ -359,6 +363,8 @@ static void add_whole(const struct parts *w)
 	}
 	e.body[0] = element(
 		w, 0, 0, &d, ix_linearise(s->x, &d, e.n_left, shape, at));
+	if (e.body[0]->dtype != s->tensor.at[e.out[0]].dtype)
+		e.body[0] = ex_cast(s, s->tensor.at[e.out[0]].dtype, e.body[0]);
 	ir_add_eqn(s, &e);
 }
 

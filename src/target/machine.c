@@ -46,7 +46,9 @@
 		.least_part = 16, .beside_part = 16                            \
 	}
 
-#define PRODUCT                                                                \
+/* For sums that are cut: pieces of rows and columns that are enough, pieces wanted, and
+ * products of a piece for each element of it. */
+#define PRODUCT(enough, wanted, least)                                         \
 	{                                                                      \
 		.least_rows = 2, .least_sum = 8, .least_need = 32,             \
 		.most_residues = 4, .residue_work = 1 << 18, .few_rows = 32, .few_rows_far = 64, .few_sums = 8,             \
@@ -55,7 +57,7 @@
 		.copy_chunks = 16, .max_whole = 64 << 20, .column_chunks = 16, \
 		.copied_chunks = 8, .row_chunks = 8, .shared_cycles = 135, .chunk_panels = 4, .few_chunks = 8, .few_run = 4096, \
 		.few_rows_longest = 28, .block_most = 128, .block_chunks = 8,  \
-		.enough_pieces = 8, .cut_chunks = 16, .least_piece = 512,      \
+		.enough_pieces = (enough), .cut_chunks = (wanted), .least_piece = (least),      \
 		.piece_chunks = 16, .full_lanes = 85, .turn_gain = 10,         \
 		.turn_sum = 64, .turn_vectors = 2, .turn_copy = 4 << 20, \
 		.tile_quarters = 3, .slide_pixels = 7, .slide_sum = 256, .slide_near = 256, .slide_copies = 2, .slide_columns = 8, .sums_part = 8, \
@@ -88,9 +90,10 @@
 	.launch_s = 2e-6, .round_s = 0.2e-6, .phase_s = 0.6e-6,               \
 	.chunk_s = 0.1e-6, .threads = 8,                                      \
 	.stays_bytes = 4 << 20, .round_bytes = 2 << 20,                       \
-	.hidden = 0.25, .schedule = SCHEDULE, .product = PRODUCT,             \
+	.hidden = 0.25, .schedule = SCHEDULE, .product = PRODUCT(8, 16, 512),  \
 	.block = {.warps = 1, .shared_bytes = 32 << 10, .sum_terms = 32,      \
-		.matrix_bytes = 64, .matrix_columns = 64, .stages = 1,        \
+		.matrix_bytes = 64, .matrix_columns = 64, .least_rows = 4, .least_columns = 32, \
+		.halvings = 0, .stages = 1,                                   \
 		.bank_bytes = 4},                                      \
 	.fusion = FUSION(1.1)
 
@@ -113,7 +116,8 @@
 	.launch_s = 4e-6, .round_s = 4e-6, .phase_s = 4e-6,                    \
 	.chunk_s = 0.1e-6,                                                     \
 	.stays_bytes = (l2), .round_bytes = (l2) / (n_sm) / WARPS,             \
-	.threads = (n_sm) * WARPS, .hidden = 0.25, .product = PRODUCT,         \
+	.threads = (n_sm) * WARPS, .hidden = 0.25,                             \
+	.product = PRODUCT(n_sm, 2 * (n_sm), 64),                              \
 	.fusion = FUSION(1e9),                                                 \
 	.cycles = {.vector_op = 4, .scalar_op = 4, .scalar_guard = 4,          \
 		.load = {4, 4, 8, 4, 4}, .store = {4, 4, 8, 4, 4}, .fma = 4,   \
@@ -124,6 +128,7 @@
 	.schedule = GPU_SCHEDULE,                                              \
 	.block = {.warps = 8, .shared_bytes = (l1) / 2 - (2 << 10),            \
 		.sum_terms = 32, .matrix_bytes = 128, .matrix_columns = 128,   \
+		.least_rows = 4, .least_columns = 32, .halvings = 3,           \
 		.stages = 2, .bank_bytes = 4, .meet_cycles = 40},              \
 	.matrix = {.rows = 16, .columns = 8, .row_bytes = 32, .pad_bytes = 16,     \
 		.cycles = 32}
@@ -500,6 +505,9 @@ static const struct fact {
 	SIZE(block.sum_terms, "contract"),
 	SIZE(block.matrix_bytes, "contract"),
 	SIZE(block.matrix_columns, "contract"),
+	SIZE(block.least_rows, "contract"),
+	SIZE(block.least_columns, "contract"),
+	SIZE(block.halvings, "contract"),
 	SIZE(block.stages, "contract"),
 	SIZE(block.bank_bytes, "gpu"),
 	FACT(fusion.flops_per_s, "1/s", "polynomials of 32 operations over 16 KB"),

@@ -199,6 +199,10 @@ typedef struct machine_block {
 	int32_t sum_terms;    /* of a factor that are copied at a time */
 	int32_t matrix_bytes; /* of a row of a factor of matrix instructions */
 	int32_t matrix_columns; /* of a tile by such instructions, at most */
+	/* of a tile that is made smaller so that there are more; columns: of one by matrix
+	 * instructions */
+	int32_t least_rows, least_columns;
+	int32_t halvings; /* of tiles, which are tried for that */
 	int32_t stages; /* pieces of factors in buffers at a time; 1: copies that
 			 * go on while warps compute are not there */
 	int32_t bank_bytes; /* of shared memory, which has a power of two of them */

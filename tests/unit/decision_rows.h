@@ -89,6 +89,12 @@ static const struct row {
 	{DECIDE_CUT_INSIDE, -1, -1, "program { x: f32[64,64]  y: f32[64,64]\n"
 		" a = matmul(x, y)\n e = exp(a)\n o = matmul(e, y)\n return o }",
 		NULL},
+	{DECIDE_CUT_COST, -1, -1, "program { x: f32[2048,64]  y: f32[64,2048]\n"
+		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
+	{DECIDE_HALVE_TAKEN, 3, -1, "program { x: f32[50,192]  y: f32[192,768]\n"
+		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
+	{DECIDE_HALVE_COST, 1, 2112, "program { x: f32[4,16]  y: f32[16,32]\n"
+		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
 	{DECIDE_TURN_TAKEN, 100, 76, "program { x: f32[1,64,7,7]\n"
 		" param w: f32[64,64,1,1]\n o = conv(x, w)\n return o }", NULL},
 	{DECIDE_TURN_SLIDE, 28, 64, "program { x: f32[1,64,28,28]\n"
@@ -294,9 +300,9 @@ static const struct row {
 		" o = reduce_sum(x, axes=[1])\n return o }", "cuda/sm_90"},
 	{DECIDE_WARPS_LARGE, -1, 1024, "program { x: f32[256,256]  y: f32[256,256]\n"
 		" o = matmul(x, y)\n return o }", "small blocks"},
-	{DECIDE_WARPS_FEW, 1, -1, "program { x: f32[16,256]  y: f32[256,256]\n"
+	{DECIDE_WARPS_FEW, 1, -1, "program { x: f32[4096,16,64]  y: f32[4096,64,64]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
-	{DECIDE_HOLD_TAKEN, 16, 64, "program { x: f32[256,256]  y: f32[256,256]\n"
+	{DECIDE_HOLD_TAKEN, 16, 64, "program { x: f32[2048,256]  y: f32[256,2048]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
 	{DECIDE_HOLD_WHOLE, -1, -1, "program { x: f32[64,64]  y: f32[64,64]\n"
 		" o = matmul(x, y)\n return o }", NULL},
@@ -307,7 +313,7 @@ static const struct row {
 	{DECIDE_HOLD_TILES, -1, -1, "program { x: f32[1,64,14,14]\n"
 		" w: f32[64,64,3,3]\n o = conv(x, w, lo=[1,1], hi=[1,1])\n"
 		" return o }", "cuda/sm_90"},
-	{DECIDE_HOLD_WARPS, -1, -1, "program { x: f32[16,256]  y: f32[256,256]\n"
+	{DECIDE_HOLD_WARPS, -1, -1, "program { x: f32[4096,16,64]  y: f32[4096,64,64]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
 	{DECIDE_STAGES_TAKEN, 32, -1, "program { x: f32[256,256]  y: f32[256,256]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
@@ -315,11 +321,11 @@ static const struct row {
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
 	{DECIDE_STAGES_FEW, 1, 2, "program { x: bf16[256,64]  y: bf16[64,256]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
-	{DECIDE_STAGES_LARGE, -1, 20 << 10, "program { x: f32[256,256]\n"
-		" y: f32[256,256]\n o = matmul(x, y)\n return o }",
+	{DECIDE_STAGES_LARGE, -1, 20 << 10, "program { x: f32[2048,256]\n"
+		" y: f32[256,2048]\n o = matmul(x, y)\n return o }",
 		"tight blocks"},
-	{DECIDE_STAGES_COST, -1, -1, "program { x: bf16[256,256]\n"
-		" y: bf16[256,256]\n o = matmul(x, y)\n return o }",
+	{DECIDE_STAGES_COST, -1, -1, "program { x: bf16[1024,256]\n"
+		" y: bf16[256,1024]\n o = matmul(x, y)\n return o }",
 		"slow barriers"},
 	{DECIDE_STREAM_TAKEN, 64 << 20, -1, "program { x: f32[16777216]\n"
 		" o = exp(x)\n return o }", NULL},

@@ -196,6 +196,8 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return (f->tiled & BIT(d->of)) != 0;
 	case DECIDE_PASS_CUT:
 		return has_change(k, LOOP_CHANGE_CUT, d->of, -1);
+	case DECIDE_PASS_HALVE:
+		return k->halved > 0;
 	case DECIDE_PASS_TURN:
 		return is_turned(f, d->of);
 	case DECIDE_PASS_DIVIDE:

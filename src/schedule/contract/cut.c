@@ -86,6 +86,8 @@ static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 	loop_set reduced = k->eqn[eqn].reduced;
 	int64_t pieces, n, rest, most, work, lanes;
 
+	if (!k->cuts)
+		return decline(k, DECIDE_CUT_COST, eqn, 0, 0);
 	if (!is_tiled(&c, &p) || p.lone || contract_turn(&c, &p))
 		return 0;
 	pieces = contract_pieces(&c, &p);

@@ -115,13 +115,24 @@ static bool has_rows(const contract *c, const contract_product *p)
 {
 	const loop_eqn *e = &c->k->eqn[p->eqn];
 
-	return p->finish != NULL || loop_param(c->k, e->e->out[0]) < 0 ||
+	return p->finish != NULL ||
+	       (loop_param(c->k, e->e->out[0]) < 0 && c->number < 0) ||
 	       contract_lies_apart(c, p) || contract_adjoins(c->k, e->at, p->j);
+}
+
+/* Is the sum not cut, or into equal pieces of whole instructions? */
+static bool has_whole_pieces(const contract *c, const contract_product *p)
+{
+	int32_t terms = contract_terms_at_once(c->k, p->taken[1]);
+
+	return c->number < 0 ||
+	       (c->cut_size > 0 && c->cut_size % terms == 0 &&
+		       c->k->var[p->s].extent % c->cut_size == 0);
 }
 
 static bool has_shape(const contract *c, const contract_product *p)
 {
-	return p->sums == BIT(p->s) && c->number < 0 && c->product.n == 1 &&
+	return p->sums == BIT(p->s) && has_whole_pieces(c, p) && c->product.n == 1 &&
 	       (p->finish == NULL || !p->inexact) && !p->begun;
 }
 
@@ -155,7 +166,8 @@ static int64_t most_columns(const loop_kernel *k, const contract_product *p)
 	for (int32_t v = 0; v < k->n_vars; v++)
 		if ((e->left & BIT(v)) != 0)
 			blocks *= (double)k->var[v].extent;
-	return 2 * blocks * m->block.warps < m->threads ? n / 2 : n;
+	n = (2 * blocks * m->block.warps < m->threads ? n / 2 : n) >> k->halved;
+	return n > m->block.least_columns ? n : m->block.least_columns;
 }
 
 void contract_choose_matrix(contract *c, contract_product *p)

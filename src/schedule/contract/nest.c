@@ -191,7 +191,9 @@ bool contract_classify(contract *c, contract_product *p)
 	p->others = left & ~p->rows & ~p->columns;
 	p->sums = e->reduced;
 	p->i = longest(c, p->rows);
-	p->lone = (loop_expr_vars(k, p->x) & e->left) == 0 &&
+	/* of blocks of warps, each warp reads columns where they lie, in one of many chunks */
+	p->lone = k->machine->block.warps == 1 &&
+		  (loop_expr_vars(k, p->x) & e->left) == 0 &&
 		  contract_is_kept(k, p->y, e->left);
 	p->s = longest(c, p->sums);
 	return is_enough(c, p, v);
@@ -436,8 +438,14 @@ static bool copies_rows(
  */
 static void size_shared(contract *c, contract_product *p, int64_t rest)
 {
-	int64_t terms = c->k->machine->block.sum_terms;
+	const machine_block *m = &c->k->machine->block;
+	int64_t terms = m->sum_terms, most = p->tile;
 
+	if (c->k->halved > 0) /* first of columns, then of rows */
+		p->vectors = 1;
+	for (int32_t i = 1; i < c->k->halved && most / 2 >= m->least_rows; i++)
+		most /= 2;
+	p->tile = near_equal(contract_extent(c, p->i), most);
 	p->sum_block = near_equal(contract_extent(c, p->s),
 		terms > rest ? terms / rest : 1);
 	p->pack_x = c->k->copies != LOOP_COPIES_NO_ROWS ||

@@ -21,8 +21,9 @@ static bool make_tiles(contract *c, bool all)
 	return contract_phase(c);
 }
 
-/* The seconds of the kernel with all loops joined, or only the last two. */
-static double seconds_with(loop_kernel *k, bool all)
+/* The seconds of the kernel with all loops joined, or only the last two; *warps: those
+ * that compute tiles, in the phase with fewest. */
+static double seconds_with(loop_kernel *k, bool all, double *warps)
 {
 	ir_trial trial = ir_trial_begin(k->s, k->a);
 	contract c = {.k = loop_trial(k), .cut_sum = -1, .number = -1};
@@ -30,17 +31,25 @@ static double seconds_with(loop_kernel *k, bool all)
 	bool tiled = false;
 	loop_estimate e;
 
+	*warps = INFINITY;
+
 	if (!make_tiles(&c, all)) { /* pieces of a sum may be tiles */
 		loop_vectorise(c.k);
 		loop_parallel(c.k);
 	}
 	for (int32_t p = 0; p < c.k->n_phases; p++)
 		tiled |= c.k->phase[p].tiles;
+	if (tiled && k->machine->block.warps > 1)
+		loop_hold_sums(c.k);
 	if (tiled) {
 		loop_locate(c.k);
+		loop_deal_to_warps(c.k);
 		loop_estimate_of(c.k, &e);
 		s = loop_estimate_seconds(&e, 0);
 	}
+	for (int32_t p = 0; p < c.k->n_phases && tiled; p++)
+		if (c.k->phase[p].tiles && e.phase[p].chunks < *warps)
+			*warps = e.phase[p].chunks;
 	ir_trial_end(k->s, &trial);
 	return s;
 }
@@ -48,22 +57,64 @@ static double seconds_with(loop_kernel *k, bool all)
 static bool is_all_better(loop_kernel *k)
 {
 	int32_t v = contract_joins_more(k);
-	double all, two;
+	double all, two, warps;
 
 	if (v < 0)
 		return false;
-	all = seconds_with(k, true);
-	two = seconds_with(k, false);
+	all = seconds_with(k, true, &warps);
+	two = seconds_with(k, false, &warps);
 	if (all < INFINITY && all >= two)
 		loop_decide(k, DECIDE_JOIN_COST, v, -1,
 			(int64_t)((all - two) * 1e9), 0);
 	return all < two;
 }
 
+/* The first product of the kernel; -1: none. */
+static int32_t first_product(loop_kernel *k)
+{
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		if (contract_is_product(k, &k->eqn[i]))
+			return i;
+	return -1;
+}
+
+/*
+ * Where a product has so few tiles that warps of the machine would be idle: halves the
+ * tiles, and cuts the sum, as long as that is estimated to save time.
+ */
+static void choose_halves(loop_kernel *k, bool all)
+{
+	const machine *m = k->machine;
+	int32_t of = first_product(k), best = 0;
+	double warps, before, least, s, unused;
+
+	if (m->block.halvings == 0 || of < 0)
+		return;
+	before = least = seconds_with(k, all, &warps);
+	if (warps >= m->threads)
+		return;
+	for (int32_t n = 1; n <= m->block.halvings; n++) {
+		k->halved = n;
+		s = seconds_with(k, all, &unused);
+		if (s < least) {
+			least = s;
+			best = n;
+		}
+	}
+	k->halved = best;
+	if (best > 0)
+		loop_decide(k, DECIDE_HALVE_TAKEN, of, -1, best,
+			(int64_t)((before - least) * 1e9));
+	else
+		loop_decide(k, DECIDE_HALVE_COST, of, -1, (int64_t)warps, m->threads);
+	k->cuts = true;
+	k->cuts = seconds_with(k, all, &unused) < least;
+}
+
 bool loop_contract(loop_kernel *k)
 {
 	contract c = {.k = k, .cut_sum = -1, .number = -1};
-	bool tiled;
+	bool tiled, all;
 
 	for (int32_t i = 0; i < k->n_eqns; i++)
 		if (k->eqn[i].push) {
@@ -72,7 +123,9 @@ bool loop_contract(loop_kernel *k)
 		}
 	contract_split(k);
 	c.slid = 1 + contract_slide(k);
-	tiled = make_tiles(&c, c.slid == 0 && is_all_better(k));
+	all = c.slid == 0 && is_all_better(k);
+	choose_halves(k, all);
+	tiled = make_tiles(&c, all);
 	for (int32_t p = 0; tiled && p < k->n_phases; p++)
 		loop_decide(k, k->phase[p].n_chunks > 1 ? DECIDE_CHUNKS_TAKEN
 							: DECIDE_CHUNKS_BLOCKS,
