@@ -37,6 +37,17 @@ static loop_node *block(loop_kernel *k, loop_node *n, int64_t size)
 	return b;
 }
 
+/* Of so many iterations, each in `others` chunks, those of a warp, if all warps of the
+ * machine have some: they wait for memory, each for its own. */
+static int64_t share_of(const loop_kernel *k, int64_t ext, int64_t others)
+{
+	int64_t warps = k->machine->threads / others;
+
+	if (k->machine->block.warps == 1)
+		return INT64_MAX;
+	return warps > 1 ? (ext + warps - 1) / warps : ext;
+}
+
 /* The length of a block of n's variable, whose iterations are in `inside` chunks
  * each; 1: each iteration is a chunk. */
 static int64_t chunk_size(
@@ -51,6 +62,8 @@ static int64_t chunk_size(
 	if (most < 1)
 		most = 1;
 	size = (k->machine->schedule.chunk_elems + each - 1) / each;
+	if (size > share_of(k, ext, n_chunks * inside))
+		size = share_of(k, ext, n_chunks * inside);
 	if (size * most < ext)
 		size = (ext + most - 1) / most;
 	if (n->lanes > 1) { /* whole vectors, with equal alignment */
@@ -61,7 +74,8 @@ static int64_t chunk_size(
 		int64_t rows = loop_rows_at_once(k, n);
 
 		rows = (size + rows - 1) / rows * rows;
-		if (rows * k->machine->schedule.min_chunks <= ext || rows < 2 * size)
+		if (rows <= share_of(k, ext, n_chunks * inside) &&
+			(rows * k->machine->schedule.min_chunks <= ext || rows < 2 * size))
 			size = rows;
 	}
 	return size;

@@ -93,7 +93,7 @@
 	.hidden = 0.25, .schedule = SCHEDULE, .product = PRODUCT(8, 16, 512),  \
 	.block = {.warps = 1, .shared_bytes = 32 << 10, .sum_terms = 32,      \
 		.matrix_bytes = 64, .matrix_columns = 64, .least_rows = 4, .least_columns = 32, \
-		.halvings = 0, .stages = 1,                                   \
+		.halvings = 1, .stages = 1,                                   \
 		.bank_bytes = 4},                                      \
 	.fusion = FUSION(1.1)
 

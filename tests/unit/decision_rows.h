@@ -269,7 +269,7 @@ static const struct row {
 		" y: bf16[65536,32]\n o = matmul(x, y)\n return o }", "cuda/sm_80"},
 	{DECIDE_MATRIX_ROWS, -1, -1,
 		"op p(x[a, k], y[b, k]) -> o { o[a, b] += cast(x[a, k], f32) * cast(y[b, k], f32) }\n"
-		"program { x: f16[33,390]  y: f16[31,390]  z: f32[33,31]\n"
+		"program { x: f16[140000,390]  y: f16[31,390]  z: f32[140000,31]\n"
 		" s = p(x, y)\n o = add(s, z)\n return s, o }", "cuda/sm_80"},
 	{DECIDE_JOIN_SUM, 576, -1, "program { x: f16[1,64,20,20]\n"
 		" w: f16[64,64,3,3]\n o = conv(x, w)\n return o }", "cuda/sm_80"},

@@ -143,12 +143,21 @@ static bool reads_in_place(const struct facts *f, int32_t eqn, int32_t tensor)
 }
 
 /* Do chunks walk a block of a variable that the updates of the scatter lack? */
+/* Is a statement of the equation, not what it begins with, at or below n? */
+static bool updates(const loop_node *n, int32_t eqn)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (updates(n->child[i], eqn))
+			return true;
+	return n->kind == LOOP_STMT && n->eqn == eqn;
+}
+
 static bool has_owners(const loop_kernel *k, int32_t eqn)
 {
 	const loop_eqn *e = &k->eqn[eqn];
 	const loop_node *n = k->phase[0].root[0];
 
-	return n->kind == LOOP_BLOCK && n->parallel && e->push &&
+	return n->kind == LOOP_BLOCK && n->parallel && e->push && updates(n, eqn) &&
 	       ((e->left | e->reduced) & BIT(n->var)) == 0;
 }
 

@@ -293,7 +293,7 @@ static const struct edit {
 	{"half of the loops that walk sums", held, "for i_0 < 64 held matmul#0",
 		"for i_0 < 64", "held"},
 	{"sums of rows of which a warp has two", held,
-		"of 1 chunks by 4 warps", "of 1 chunks by 2 warps", "held"},
+		"of 2 chunks by 4 warps", "of 2 chunks by 2 warps", "held"},
 	{"columns that walk sums by another block", held,
 		"        block i_0 < 64 by 16 by warp {\n          for",
 		"        block i_0 < 64 by 8 by warp {\n          for", "held"},

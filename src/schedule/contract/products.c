@@ -88,7 +88,7 @@ static void choose_halves(loop_kernel *k, bool all)
 	int32_t of = first_product(k), best = 0;
 	double warps, before, least, s, unused;
 
-	if (m->block.halvings == 0 || of < 0)
+	if (m->block.warps == 1 || of < 0)
 		return;
 	before = least = seconds_with(k, all, &warps);
 	if (warps >= m->threads)
