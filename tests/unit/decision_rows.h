@@ -315,9 +315,9 @@ static const struct row {
 		" return o }", "cuda/sm_90"},
 	{DECIDE_HOLD_WARPS, -1, -1, "program { x: f32[4096,16,64]  y: f32[4096,64,64]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
-	{DECIDE_STAGES_TAKEN, 32, -1, "program { x: f32[256,256]  y: f32[256,256]\n"
+	{DECIDE_STAGES_TAKEN, 32, -1, "program { x: f32[2048,256]  y: f32[256,2048]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
-	{DECIDE_STAGES_COPIES, -1, -1, "program { x: f32[256,256]  y: f32[256,250]\n"
+	{DECIDE_STAGES_COPIES, -1, -1, "program { x: f32[2048,256]  y: f32[256,2050]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
 	{DECIDE_STAGES_FEW, 1, 2, "program { x: bf16[256,64]  y: bf16[64,256]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},

@@ -142,7 +142,6 @@ static bool reads_in_place(const struct facts *f, int32_t eqn, int32_t tensor)
 	return false;
 }
 
-/* Do chunks walk a block of a variable that the updates of the scatter lack? */
 /* Is a statement of the equation, not what it begins with, at or below n? */
 static bool updates(const loop_node *n, int32_t eqn)
 {
@@ -152,6 +151,7 @@ static bool updates(const loop_node *n, int32_t eqn)
 	return n->kind == LOOP_STMT && n->eqn == eqn;
 }
 
+/* Do chunks walk a block of a variable that the updates of the scatter lack? */
 static bool has_owners(const loop_kernel *k, int32_t eqn)
 {
 	const loop_eqn *e = &k->eqn[eqn];
