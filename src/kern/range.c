@@ -33,6 +33,11 @@ void kern_range_loop(kern_range *r, const kern_stmt *s)
 
 static int64_t most(kern_range *r, const kern_form *f, int64_t goal, int nest);
 
+static int64_t steps_of(const kern_range *r)
+{
+	return BUDGET * ((int64_t)r->patience + 1);
+}
+
 /* Replaces coef * v in f by coef * g / den; den divides coef. */
 static const kern_form *replaced(kern_range *r, const kern_form *f,
 	const kern_term *t, const kern_form *g, int64_t den)
@@ -736,7 +741,7 @@ static int64_t scaled(
 			!add_ok(want, a - 1, &want))
 			continue;
 		done = a;
-		r->budget = BUDGET;
+		r->budget = steps_of(r);
 		m = most(r, kern_form_scale(r->k, f, a), want, 0);
 		if (m != INT64_MAX)
 			best = smaller(best, floor_div(m, a));
@@ -749,14 +754,14 @@ int64_t kern_most(kern_range *r, const kern_form *f, int64_t goal)
 	int64_t best;
 	struct said at = {0, 0};
 
-	r->budget = BUDGET;
+	r->budget = steps_of(r);
 	best = most(r, f, goal, 0);
 	while (best > goal) {
 		const kern_form *g = rewritten(r, f, &at);
 
 		if (g == NULL)
 			break;
-		r->budget = BUDGET;
+		r->budget = steps_of(r);
 		best = smaller(best, most(r, g, goal, 0));
 	}
 	return best > goal && r->fact.n > 0 ? scaled(r, f, goal, best) : best;

@@ -32,6 +32,7 @@ typedef struct kern_range {
 	 * is known to exceed 64 bits */
 	uint64_t *reach;
 	int64_t budget;
+	int32_t patience; /* steps of a proof, in times of the usual ones, and one more */
 	bool alone; /* a value by itself is asked for */
 	bool data; /* a value from memory stood in the way */
 } kern_range;

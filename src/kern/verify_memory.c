@@ -7,6 +7,9 @@
  */
 #include "kern/verify.h"
 
+/* Times of the usual steps of a proof that are tried before a kernel is refused. */
+enum { PATIENCE = 19 };
+
 static void bound_text(str *s, int64_t c)
 {
 	if (c == INT64_MIN || c == INT64_MAX)
@@ -58,11 +61,17 @@ static void inside(struct kern_verifier *v, const kern_access *at, int64_t lo,
 	const kern_array *r = &k->array.at[at->array];
 	const kern_form *first = kern_form_addc(k, at->at, lo);
 	const kern_form *last = kern_form_addc(k, at->at, hi);
+	bool some;
 
 	v->range.data = false;
 	if (is_inside(v, first, last, r->elems) ||
 		is_inside(v, kern_first_made(&v->range, first, 0),
 			kern_first_made(&v->range, last, 0), r->elems))
+		return;
+	v->range.patience = PATIENCE; /* before a kernel is refused */
+	some = is_inside(v, first, last, r->elems);
+	v->range.patience = 0;
+	if (some)
 		return;
 	if (v->range.data)
 		kern_refuse(v, "check",
