@@ -13,6 +13,7 @@
 
 #include "unit.h"
 
+#include "interp/interp.h"
 #include "layout/layout.h"
 #include "system/eval.h"
 
@@ -33,6 +34,33 @@ static inline void **eval_system(
 	}
 	eval_equations(a, s, data);
 	return data;
+}
+
+/* The system of a program's text. */
+static inline ir_system *eval_lowered(arena *a, const char *text, ir_program **p)
+{
+	*p = ir_program_parse(a, text, strlen(text), "t.tn", interp_loop);
+	return ir_prune(ir_lower(a, ix_new(a), *p));
+}
+
+/* Data of all inputs, which are f32, between -size and size. */
+static inline const void **eval_random(arena *a, const ir_program *p, float size)
+{
+	const void **input = arena_array(a, const void *, p->input.n + 1);
+	uint32_t seed = 5;
+
+	for (int32_t i = 0; i < p->input.n; i++) {
+		const ir_type *t = &p->value.at[p->input.at[i]].type;
+		int64_t n = shape_numel(t->shape, t->rank);
+		float *x = arena_array(a, float, n + 1);
+
+		for (int64_t k = 0; k < n; k++) {
+			seed = seed * 1664525u + 1013904223u;
+			x[k] = size * ((float)(int32_t)(seed >> 8) / 8388608.0f - 1);
+		}
+		input[i] = x;
+	}
+	return input;
 }
 
 #endif

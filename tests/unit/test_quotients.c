@@ -8,7 +8,6 @@
 #include "eval_system.h"
 
 #include "eqn/eqn.h"
-#include "interp/interp.h"
 
 #include <math.h>
 
@@ -19,31 +18,6 @@ struct job {
 	bool changes; /* then quotients of all keys are gone */
 	int64_t least; /* keys */
 };
-
-static ir_system *lowered(arena *a, const char *text, ir_program **p)
-{
-	*p = ir_program_parse(a, text, strlen(text), "t.tn", interp_loop);
-	return ir_prune(ir_lower(a, ix_new(a), *p));
-}
-
-static const void **random_input(arena *a, const ir_program *p)
-{
-	const void **input = arena_array(a, const void *, p->input.n + 1);
-	uint32_t seed = 9;
-
-	for (int32_t i = 0; i < p->input.n; i++) {
-		const ir_type *t = &p->value.at[p->input.at[i]].type;
-		int64_t n = shape_numel(t->shape, t->rank);
-		float *x = arena_array(a, float, n + 1);
-
-		for (int64_t k = 0; k < n; k++) {
-			seed = seed * 1664525u + 1013904223u;
-			x[k] = (float)(int32_t)(seed >> 8) / 2097152.0f - 4;
-		}
-		input[i] = x;
-	}
-	return input;
-}
 
 /* Elements that equations compute. */
 static int64_t results_of(const ir_system *s)
@@ -59,8 +33,8 @@ static void agrees(arena *a, void *arg)
 {
 	const struct job *j = arg;
 	ir_program *p;
-	ir_system *s = lowered(a, j->text, &p), *t = lowered(a, j->text, &p);
-	const void **input = random_input(a, p);
+	ir_system *s = eval_lowered(a, j->text, &p), *t = eval_lowered(a, j->text, &p);
+	const void **input = eval_random(a, p, 4);
 	int64_t before = results_of(s);
 
 	t = eqn_divide_sums(t, j->least);

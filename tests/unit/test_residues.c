@@ -7,7 +7,6 @@
 
 #include "eval_system.h"
 
-#include "interp/interp.h"
 
 #include <math.h>
 
@@ -50,31 +49,6 @@ static const char *text_of(arena *a, const struct conv *v)
 		v->k);
 }
 
-static const void **random_input(arena *a, const ir_program *p)
-{
-	const void **input = arena_array(a, const void *, p->input.n + 1);
-	uint32_t seed = 5;
-
-	for (int32_t i = 0; i < p->input.n; i++) {
-		const ir_type *t = &p->value.at[p->input.at[i]].type;
-		int64_t n = shape_numel(t->shape, t->rank);
-		float *x = arena_array(a, float, n + 1);
-
-		for (int64_t k = 0; k < n; k++) {
-			seed = seed * 1664525u + 1013904223u;
-			x[k] = (float)(int32_t)(seed >> 8) / 8388608.0f - 1;
-		}
-		input[i] = x;
-	}
-	return input;
-}
-
-static ir_system *lowered(arena *a, const char *text, ir_program **p)
-{
-	*p = ir_program_parse(a, text, strlen(text), "t.tn", interp_loop);
-	return ir_prune(ir_lower(a, ix_new(a), *p));
-}
-
 struct job {
 	const char *text;
 	const struct conv *conv; /* makes the text, unless that is given */
@@ -87,8 +61,8 @@ static void agrees(arena *a, void *arg)
 	const struct job *j = arg;
 	const char *text = j->conv != NULL ? text_of(a, j->conv) : j->text;
 	ir_program *p;
-	ir_system *s = lowered(a, text, &p), *t = lowered(a, text, &p);
-	const void **input = random_input(a, p);
+	ir_system *s = eval_lowered(a, text, &p), *t = eval_lowered(a, text, &p);
+	const void **input = eval_random(a, p, 1);
 	int32_t o = s->output.at[0];
 	const float *x, *y;
 
