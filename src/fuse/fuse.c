@@ -73,10 +73,10 @@ fuse_plan *fuse_partition_settled(
 		*vec_push(f->a, &p->wait) = f->w->wait.at[i];
 	g = fuse_choose(f, alone, p);
 	fuse_finish(f, g, p, !alone);
-	/* room for tensors that schedules add: copies of factors of products */
-	p->alias = arena_array(f->a, int32_t, s->tensor.n + 2 * s->eqn.n + 1);
-	for (int32_t i = 0; i < s->tensor.n + 2 * s->eqn.n + 1; i++)
-		p->alias[i] = i < s->tensor.n ? f->alias[i] : -1;
+	p->n_alias = s->tensor.n;
+	p->alias = arena_array(f->a, int32_t, s->tensor.n + 1);
+	for (int32_t i = 0; i < s->tensor.n; i++)
+		p->alias[i] = f->alias[i];
 	arena_free(f->memo->a);
 	f->memo = NULL;
 	arena_free(*f->scratch);

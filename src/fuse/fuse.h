@@ -164,8 +164,9 @@ typedef struct fuse_plan {
 	fuse_work work;
 	VEC(fuse_merge) merge;	   /* one per edge inside of a kernel */
 	/* alias[t]: for an output that no kernel computes, the tensor with the
-	 * same elements in the same order; else -1 */
-	int32_t *alias;
+	 * same elements in the same order; else -1. Schedules add tensors behind
+	 * these n_alias */
+	int32_t *alias, n_alias;
 	/* equations that must run before a write, besides those that it reads */
 	VEC(settle_wait) wait;
 } fuse_plan;

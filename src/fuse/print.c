@@ -255,7 +255,7 @@ static void text(printer *w)
 
 	for (int32_t i = 0; i < p->kernel.n; i++)
 		kernel(w, p->kernel.at[i]);
-	for (int32_t i = 0; i < p->s->tensor.n; i++)
+	for (int32_t i = 0; i < p->n_alias; i++)
 		if (p->alias[i] >= 0)
 			str_printf(w->out, "%s is %s\n", tensor_name(p, i),
 				tensor_name(p, p->alias[i]));
@@ -360,7 +360,7 @@ static void json_text(printer *w)
 		json_kernel(w, p->kernel.at[i]);
 	}
 	str_add(w->out, "],\"aliases\":{");
-	for (int32_t i = 0; i < p->s->tensor.n; i++) {
+	for (int32_t i = 0; i < p->n_alias; i++) {
 		if (p->alias[i] < 0)
 			continue;
 		if (!first)

@@ -137,6 +137,24 @@ bool ix_has_fun(const ix_form *f)
 	return (head_of(f)->has & HAS_FUN) != 0;
 }
 
+bool ix_stride(const ix_form *f, int32_t axis, int64_t extent, int64_t *stride)
+{
+	*stride = 0;
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		if (t->kind != IX_DIGIT) {
+			if (ix_uses_axis(t->f, axis))
+				return false;
+		} else if (t->axis == axis) {
+			if (t->lo != 1 || t->hi < extent)
+				return false;
+			*stride += f->t[i].coef;
+		}
+	}
+	return true;
+}
+
 bool ix_is_digit(const ix_form *f, const ix_atom **out)
 {
 	bool is = f->n == 1 && f->c0 == 0 && f->t[0].coef == 1 &&

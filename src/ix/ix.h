@@ -139,6 +139,9 @@ bool ix_is_digit(const ix_form *f, const ix_atom **out);
 /* Does f depend on this axis? Does it contain fun atoms? */
 bool ix_uses_axis(const ix_form *f, int32_t axis);
 bool ix_has_fun(const ix_form *f);
+/* The coefficient of the axis, of this extent, in f; false: f depends on it in another
+ * way. */
+bool ix_stride(const ix_form *f, int32_t axis, int64_t extent, int64_t *stride);
 
 /*
  * Is f injective on the box? EQUAL: yes; DIFFERENT: no; UNKNOWN: undecided.

@@ -122,7 +122,7 @@ bool lw_index_in_vectors(lowering *lw, const ix_form *f)
 {
 	int64_t stride;
 
-	return !ix_has_fun(f) && loop_stride(without_digits(lw, f), lw->vvar,
+	return !ix_has_fun(f) && ix_stride(without_digits(lw, f), lw->vvar,
 					 lw->k->var[lw->vvar].extent, &stride);
 }
 
@@ -131,7 +131,7 @@ val lw_index_lanes(lowering *lw, const ix_form *f, tn_dtype dt)
 	const ix_form *rest = without_digits(lw, f);
 	int64_t stride = 0;
 
-	(void)loop_stride(
+	(void)ix_stride(
 		rest, lw->vvar, lw->k->var[lw->vvar].extent, &stride);
 	return with_digits(lw, f,
 		lw_lanes_of_form(lw, dt, lw_form(lw, rest, 0), stride));

@@ -395,8 +395,8 @@ static bool finds_squares(const struct grouped *g, struct square *q)
 	int32_t j = g->n->row_var, v = g->n->var;
 
 	if (e->kind != EX_READ || ix_has_fun(e->form) || bytes != 4 ||
-		!loop_stride(e->form, v, lw->k->var[v].extent, &s) || s != 1 ||
-		!loop_stride(e->form, j, lw->k->var[j].extent, &q->from_step) ||
+		!ix_stride(e->form, v, lw->k->var[v].extent, &s) || s != 1 ||
+		!ix_stride(e->form, j, lw->k->var[j].extent, &q->from_step) ||
 		q->from_step % g->e->group != 0 || q->from_step == 0)
 		return false;
 	to = lw_place_tensor(lw, g->e->e->out[0], g->e->at, false);

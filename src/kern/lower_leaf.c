@@ -101,7 +101,7 @@ static bool in_order(const lowering *lw, const loop_node *n, bool fresh)
 		if (ir_monoid_at(e->e->monoid)->comp[i] == 'K' &&
 			(e->body[i]->kind != EX_INDEX ||
 				ix_has_fun(e->body[i]->form) ||
-				!loop_stride(e->body[i]->form, v,
+				!ix_stride(e->body[i]->form, v,
 					lw->k->var[v].extent, &s) ||
 				s < 1))
 			return false;

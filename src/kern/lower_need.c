@@ -156,7 +156,7 @@ static int32_t narrowed(
 	for (int32_t i = 0; i < m; i++) {
 		int32_t v = n->kind == LOOP_TILE ? n->sum[i] : n->var;
 
-		if (loop_stride(f, v, lw->k->var[v].extent, stride) &&
+		if (ix_stride(f, v, lw->k->var[v].extent, stride) &&
 			(*stride == 1 || *stride == -1))
 			return v;
 	}

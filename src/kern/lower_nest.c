@@ -454,7 +454,7 @@ static void fill_outside(lowering *lw, const loop_node *n, struct span old)
 	int64_t min, max, stride;
 
 	ix_range(lw->dom, f->f, &min, &max);
-	loop_stride(f->f, n->var, lw->k->var[n->var].extent, &stride);
+	ix_stride(f->f, n->var, lw->k->var[n->var].extent, &stride);
 	left.clo = left.chi = left.len = -1;
 	left.mult = 1;
 	left.whole = s.whole;

@@ -18,7 +18,7 @@ void lw_address(lowering *lw, struct place_of *p)
 		p->varies = lw_form_varies(lw, p->at);
 		if (p->buf != NULL && in_register(p->buf))
 			p->varies = false;
-		p->affine = loop_stride(p->at, lw->vvar,
+		p->affine = ix_stride(p->at, lw->vvar,
 			lw->k->var[lw->vvar].extent, &p->stride);
 		return;
 	}
@@ -27,7 +27,7 @@ void lw_address(lowering *lw, struct place_of *p)
 
 		p->varies |= lw_form_varies(lw, p->digit[i]);
 		p->affine = p->affine &&
-			    loop_stride(p->digit[i], lw->vvar,
+			    ix_stride(p->digit[i], lw->vvar,
 				    lw->k->var[lw->vvar].extent, &s);
 		p->stride += s * p->buf->stride[i];
 	}

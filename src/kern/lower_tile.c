@@ -130,7 +130,7 @@ static void clip_sum(struct tile *t, int32_t sum, form *lo, form *hi)
 		int64_t s;
 
 		if ((loop_form_vars(c->f) >> sum & 1) == 0 ||
-			!loop_stride(c->f, sum, lw->k->var[sum].extent, &s))
+			!ix_stride(c->f, sum, lw->k->var[sum].extent, &s))
 			continue;
 		rest = lw_form(lw, c->f, 0);
 		if (s > 0) { /* c->lo - rest <= sum < c->hi - rest */

@@ -79,7 +79,7 @@ static void find_strides(struct square *q, const expr *r)
 	lowering *lw = q->lw;
 	int64_t rj = 0;
 
-	loop_stride(r->form, q->jv, lw->k->var[q->jv].extent, &q->step);
+	ix_stride(r->form, q->jv, lw->k->var[q->jv].extent, &q->step);
 	for (int32_t b = 0; b < q->to.buf->n_vars; b++) {
 		if (q->to.buf->var[b] == q->iv)
 			q->ri = q->to.buf->stride[b];

@@ -53,7 +53,7 @@ static void see(struct scan *w, const ix_dom *d, const expr *e)
 		lw->lanes != machine_lanes(lw->k->machine,
 				    (int32_t)dtype_size(t->dtype)) ||
 		t->dtype == TN_BOOL || lw_computed(t->dtype) != t->dtype ||
-		!loop_stride(e->form, lw->vvar,
+		!ix_stride(e->form, lw->vvar,
 			lw->k->var[lw->vvar].extent, &stride) ||
 		stride != 1)
 		return;

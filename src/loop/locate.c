@@ -158,7 +158,7 @@ static bool is_elsewhere(const struct leaf_reads *r, const ix_form *f)
 
 	if (r->var < 0)
 		return f != r->at;
-	return !loop_stride(f, r->var, r->extent, &s) || s != r->step;
+	return !ix_stride(f, r->var, r->extent, &s) || s != r->step;
 }
 
 static void on_leaf_read(void *arg, const expr *e)
@@ -469,8 +469,8 @@ static void order_vars(loop_kernel *k, const loop_buf *b, int32_t *var)
 			int64_t s, t;
 			int32_t v = var[j];
 
-			loop_stride(e->at, var[j - 1], 1, &s);
-			loop_stride(e->at, v, 1, &t);
+			ix_stride(e->at, var[j - 1], 1, &s);
+			ix_stride(e->at, v, 1, &t);
 			if (v == fast || (var[j - 1] != fast && t <= s))
 				break;
 			var[j] = var[j - 1];

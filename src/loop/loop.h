@@ -320,9 +320,6 @@ void loop_subscript(loop_kernel *k, const ix_dom *d, const loop_buf *b,
 	const ix_form *at, const ix_form **digit);
 /* Is element `at` of a staged tensor in the current tile? */
 bool loop_is_staged(loop_kernel *k, const loop_buf *b, const ix_form *at);
-/* The coefficient of var in f; false: f depends on var in another way. */
-bool loop_stride(
-	const ix_form *f, int32_t var, int64_t extent, int64_t *stride);
 /*
  * Can the elements of a scatter be divided along var? *row gets the value of var
  * whose elements an update changes: one of a block of var changes none outside.

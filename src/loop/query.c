@@ -21,26 +21,6 @@ loop_set loop_form_vars(const ix_form *f)
 	return s;
 }
 
-bool loop_stride(const ix_form *f, int32_t var, int64_t extent, int64_t *stride)
-{
-	int32_t i;
-
-	*stride = 0;
-	for (i = 0; i < f->n; i++) {
-		const ix_atom *t = f->t[i].atom;
-
-		if (t->kind != IX_DIGIT) {
-			if (loop_form_vars(t->f) >> var & 1)
-				return false;
-		} else if (t->axis == var) {
-			if (t->lo != 1 || t->hi < extent)
-				return false;
-			*stride += f->t[i].coef;
-		}
-	}
-	return true;
-}
-
 const char *loop_label(const loop_eqn *e)
 {
 	return e->e->label != NULL ? e->e->label
@@ -172,7 +152,7 @@ void loop_subscript(loop_kernel *k, const ix_dom *d, const loop_buf *b,
 	for (i = 0; i < b->n_vars; i++) {
 		int64_t n = k->var[b->var[i]].extent, stride;
 
-		if (!loop_stride(e->at, b->var[i], n, &stride) || stride < 1)
+		if (!ix_stride(e->at, b->var[i], n, &stride) || stride < 1)
 			env_bug(arena_env(k->a), "loop_subscript",
 				"%s: variable %s is not a digit of %s", k->name,
 				k->var[b->var[i]].name,
@@ -195,7 +175,7 @@ bool loop_is_staged(loop_kernel *k, const loop_buf *b, const ix_form *at)
 		if ((e->left >> n->var & 1) == 0)
 			continue;
 		ext = k->var[n->var].extent;
-		if (!loop_stride(e->at, n->var, ext, &s) || s < 1)
+		if (!ix_stride(e->at, n->var, ext, &s) || s < 1)
 			return false;
 		f = ix_mod(
 			k->s->x, &k->dom, ix_div(k->s->x, &k->dom, at, s), ext);
@@ -284,7 +264,7 @@ bool loop_row_of(
 	const ix_form *in;
 
 	if (!e->push || ((e->left | e->reduced) >> var & 1) != 0 ||
-		!loop_stride(e->start_at, var, ext, &step) || step < 1)
+		!ix_stride(e->start_at, var, ext, &step) || step < 1)
 		return false;
 	ix_range(&k->dom,
 		ix_sub(x, &k->dom, e->start_at,

@@ -15,7 +15,7 @@ const ix_form *loop_scan_before(const loop_kernel *k, const loop_eqn *e)
 	int64_t s;
 
 	if (e->scan_var < 0 || e->push ||
-		!loop_stride(e->at, e->scan_var, k->var[e->scan_var].extent, &s))
+		!ix_stride(e->at, e->scan_var, k->var[e->scan_var].extent, &s))
 		return NULL;
 	return ix_add(k->s->x, &k->dom, e->at,
 		ix_const(k->s->x, e->reversed ? s : -s));
@@ -54,7 +54,7 @@ static bool holds_behind_first(
 
 	if (c->kind != EX_INSIDE ||
 		loop_form_vars(c->form) != (loop_set)1 << e->scan_var ||
-		!loop_stride(c->form, e->scan_var, n, &s))
+		!ix_stride(c->form, e->scan_var, n, &s))
 		return false;
 	for (int64_t t = 1; t < n; t = t < n - 1 ? n - 1 : n)
 		if (c->form->c0 + s * t < c->lo || c->form->c0 + s * t >= c->hi)

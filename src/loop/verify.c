@@ -211,7 +211,7 @@ static const expr *check_read(void *arg, const expr *read, const ix_dom *d)
 		if ((loop_node_open(both) & e->left & BIT(i)) == 0 || n == 1)
 			continue;
 		/* the address of a scatter has data; that of its initial value has not */
-		if (!loop_stride(e->push ? e->start_at : e->at, i, n,
+		if (!ix_stride(e->push ? e->start_at : e->at, i, n,
 			    &stride) ||
 			stride < 1)
 			broken(v, "V2", "the address of a value that it reads is not a sum of digits");
@@ -255,7 +255,7 @@ static void check_written(struct verify *v)
 			int64_t stride;
 
 			if ((todo & BIT(i)) == 0 ||
-				!loop_stride(
+				!ix_stride(
 					e->at, i, k->var[i].extent, &stride) ||
 				stride != covered)
 				continue;

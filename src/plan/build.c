@@ -53,7 +53,7 @@ static void find_roots(plan *p, const fuse_plan *g)
 	for (int32_t t = 0; t < p->s->tensor.n; t++) {
 		int32_t at = t, hops = 0;
 
-		while (g->alias != NULL && g->alias[at] >= 0) {
+		while (at < g->n_alias && g->alias[at] >= 0) {
 			at = g->alias[at];
 			if (++hops > p->s->tensor.n)
 				env_bug(arena_env(p->a), "plan.alias",

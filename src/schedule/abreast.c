@@ -103,8 +103,8 @@ static void on_access(void *arg, const struct loop_access *a)
 
 	if (a->write || a->leaf->kind != LOOP_STMT || ix_has_fun(a->at))
 		return;
-	if (!loop_stride(a->at, r->along, row, &s) || s != 1 ||
-		!loop_stride(a->at, r->row, k->var[r->row].extent, &jump) ||
+	if (!ix_stride(a->at, r->along, row, &s) || s != 1 ||
+		!ix_stride(a->at, r->row, k->var[r->row].extent, &jump) ||
 		(jump < row && -jump < row))
 		return;
 	if (bytes_of(k, a->tensor) > r->bytes)

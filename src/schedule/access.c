@@ -69,7 +69,7 @@ static void add_cost(void *arg, const struct loop_access *a)
 	const loop_node *u;
 	double w = 1;
 
-	if (!loop_stride(a->at, c->var, n, &s))
+	if (!ix_stride(a->at, c->var, n, &s))
 		s = INT64_MAX;
 	if (s == 1)
 		c->unit = true;

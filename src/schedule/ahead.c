@@ -63,7 +63,7 @@ static void on_access(void *arg, const struct loop_access *a)
 	if (h->n == MAX_TENSORS || v == NULL || ix_has_fun(a->at) ||
 		(loop_maker(h->k, a->tensor, &e, &c) &&
 			!h->k->eqn[e].stage) ||
-		!loop_stride(a->at, v->var, h->k->var[v->var].extent, &s) ||
+		!ix_stride(a->at, v->var, h->k->var[v->var].extent, &s) ||
 		s != 1)
 		return;
 	h->first[h->n++] =
@@ -141,7 +141,7 @@ static void best_pass(loop_kernel *k, const struct first *f, loop_node *n,
 		return;
 	at = moved(k, f->at, f->in, n, top);
 	if (at == NULL ||
-		!loop_stride(at, n->var, k->var[n->var].extent, &s) || s != 1)
+		!ix_stride(at, n->var, k->var[n->var].extent, &s) || s != 1)
 		return;
 	flops = loop_flops(k, n);
 	best->n++;
@@ -227,7 +227,7 @@ static const ix_form *last_read(loop_kernel *k, const struct first *f)
 		with[i] = ix_axis(k->s->x, &k->dom, i);
 		if ((inside & BIT(i)) == 0)
 			continue;
-		if (!loop_stride(f->at, i, k->var[i].extent, &s))
+		if (!ix_stride(f->at, i, k->var[i].extent, &s))
 			return NULL;
 		with[i] = ix_const(
 			k->s->x, s > 0 ? k->var[i].extent - 1 : 0);
@@ -254,7 +254,7 @@ static bool ask_row(loop_kernel *k, const struct first *f)
 		if (best.n < 2)
 			continue;
 		if (best.loop == f->loop ||
-			!loop_stride(f->at, u->var, k->var[u->var].extent,
+			!ix_stride(f->at, u->var, k->var[u->var].extent,
 				&s) ||
 			s == 0 || u->backward)
 			return false;
@@ -311,7 +311,7 @@ static void ask_tile(loop_kernel *k, loop_node *n)
 	int64_t s;
 
 	if (n->up->kind == LOOP_BLOCK && is_large(k, t) &&
-		loop_stride(e->at, n->up->var, k->var[n->up->var].extent, &s))
+		ix_stride(e->at, n->up->var, k->var[n->up->var].extent, &s))
 		add(k, n, e->e->out[0], e->at, s * n->up->size, true);
 }
 

@@ -111,7 +111,7 @@ static bool splits(const loop_kernel *k, const loop_eqn *e, int32_t v)
 
 	return !e->push && !e->tail && e->scan_var != v &&
 	       ((e->left & BIT(v)) == 0 ||
-		       (loop_stride(e->at, v, k->var[v].extent, &s) && s > 0));
+		       (ix_stride(e->at, v, k->var[v].extent, &s) && s > 0));
 }
 
 bool loop_change_split(loop_kernel *k, int32_t v, int64_t by)
@@ -162,7 +162,7 @@ static bool stays_one(const loop_kernel *k, const loop_eqn *e, int32_t y, int32_
 		return (e->reduced & both) == both && (e->left & both) == 0;
 	if ((e->left & both) == 0)
 		return true;
-	return loop_stride(e->at, y, ny, &sy) && loop_stride(e->at, x, nx, &sx) &&
+	return ix_stride(e->at, y, ny, &sy) && ix_stride(e->at, x, nx, &sx) &&
 	       sx > 0 && sy == sx * nx;
 }
 

@@ -168,7 +168,7 @@ static void clip(struct window *w, const ix_form *f, int64_t lo, int64_t hi)
 		if (n->kind != LOOP_FOR ||
 			(loop_form_vars(f) & BIT(n->var)) == 0)
 			continue;
-		if (!loop_stride(f, n->var, k->var[n->var].extent, &s) ||
+		if (!ix_stride(f, n->var, k->var[n->var].extent, &s) ||
 			(s != 1 && s != -1) || n->backward ||
 			is_whole(k, n, w->eqn))
 			return;
@@ -236,7 +236,7 @@ bool loop_leaves(
 
 		with[v] = ix_axis(x, d, v);
 		if (n > 1 && (e->left & BIT(v)) != 0) {
-			if (!loop_stride(e->at, v, n, &s) || s < 1)
+			if (!ix_stride(e->at, v, n, &s) || s < 1)
 				return false;
 			with[v] = ix_mod(x, d, ix_div(x, d, at, s), n);
 		}
@@ -264,7 +264,7 @@ static double n_inside(
 		v++;
 	if (v == k->n_vars)
 		return x >= clip->lo && x < clip->hi;
-	loop_stride(clip->f, v, k->var[v].extent, &s);
+	ix_stride(clip->f, v, k->var[v].extent, &s);
 	for (int64_t i = 0; i < k->var[v].extent; i++)
 		n += n_inside(k, clip, v + 1, x + s * i);
 	return n;

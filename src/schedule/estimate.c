@@ -68,7 +68,7 @@ static machine_access kind_of(const estimate *w, const loop_buf *b,
 		return masked ? MACHINE_MASKED : MACHINE_WHOLE;
 	if (b != NULL && (b->lanes || estimate_own_banks(w, b)))
 		return MACHINE_WHOLE;
-	if (!loop_stride(at, w->lane_var, w->k->var[w->lane_var].extent, &s))
+	if (!ix_stride(at, w->lane_var, w->k->var[w->lane_var].extent, &s))
 		return MACHINE_GATHERED;
 	if (s == 1)
 		return masked ? MACHINE_MASKED : MACHINE_WHOLE;
@@ -437,6 +437,8 @@ static void add_tile(estimate *w, const loop_node *n)
 		each = m->cycles * most *
 		       (double)dtype_size(n->factor[1]->dtype) / m->row_bytes *
 		       (n->factor[0]->dtype == TN_F32 ? 3 : 1);
+	if (w->warps < 2) /* its factors are not in memory that warps share */
+		each *= w->k->machine->block.alone;
 	start = n->held > 0 ? 0 : c->tile_start * height * most;
 	w->out->tile_cycles += times_of(w, ~(loop_set)0) * tiles *
 			       estimate_needed(w, n) *

@@ -85,8 +85,9 @@ static void add_touch(gather *g, int32_t tensor, const ix_form *at,
 		loop_maker(k, tensor, &eqn, &comp) &&
 		k->buf_of[eqn][comp] >= 0) {
 		t.b = &k->buf[k->buf_of[eqn][comp]];
-		if (t.b->where == LOOP_REGISTER || t.b->where == LOOP_HELD)
-			return;
+		if (t.b->where == LOOP_REGISTER || t.b->where == LOOP_HELD ||
+			(t.b->where == LOOP_LOCAL && g->w->warps > 1))
+			return; /* the last: in memory that warps share */
 		t.most = (double)t.b->elems * size;
 	}
 	for (int32_t i = 0; i < g->out->n; i++)
@@ -176,7 +177,7 @@ static int64_t bytes_of_step(const estimate *w, const loop_node *n,
 	for (int32_t i = 0; t->b != NULL && i < t->b->n_vars; i++)
 		if (t->b->var[i] == var)
 			s = t->b->stride[i];
-	if (s == 0 && !loop_stride(t->at, var, w->k->var[var].extent, &s))
+	if (s == 0 && !ix_stride(t->at, var, w->k->var[var].extent, &s))
 		return -1;
 	return (int64_t)((double)(s < 0 ? -s : s) * size * t->size);
 }
@@ -221,14 +222,27 @@ static double new_part(touch *t, int64_t bytes, double trips)
 	return 1;
 }
 
+/* Does memory of that level hold so many bytes, `own` of them in arrays of a chunk?
+ * Warps share the last cache, and each has arrays of its own. */
+static bool is_near(const estimate *w, int32_t l, double bytes, double own)
+{
+	const machine *m = w->k->machine;
+
+	if (l == MACHINE_L3 && m->block.warps > 1)
+		bytes += own * (m->threads - 1);
+	return bytes <= (double)m->memory[l].bytes;
+}
+
 /* The accesses of t iterations over var, in steps of `size`; `in`: those of one. */
 static void repeat(estimate *w, const loop_node *n, int32_t var, double trips,
 	double size, touches *in)
 {
-	double all = 0, line = w->k->machine->product.line;
+	double all = 0, own = 0, line = w->k->machine->product.line;
 
-	for (int32_t i = 0; i < in->n; i++)
+	for (int32_t i = 0; i < in->n; i++) {
 		all += in->at[i].foot;
+		own += in->at[i].b != NULL ? in->at[i].foot : 0;
+	}
 	for (int32_t i = 0; i < in->n; i++) {
 		touch *t = &in->at[i];
 		int64_t bytes = bytes_of_step(w, n, var, size, t);
@@ -241,8 +255,8 @@ static void repeat(estimate *w, const loop_node *n, int32_t var, double trips,
 		if (more < 1)
 			more = 1;
 		for (int32_t l = 0; l < N_BEYOND; l++) {
-			bool near = !(l == MACHINE_L1 && t->crowded) && all <=
-				    (double)w->k->machine->memory[l].bytes;
+			bool near = !(l == MACHINE_L1 && t->crowded) &&
+				    is_near(w, l, all, own);
 
 			/* a line is loaded again if its other elements are used too late */
 			t->beyond[l] *= near ? more : trips;
@@ -255,8 +269,7 @@ static void repeat(estimate *w, const loop_node *n, int32_t var, double trips,
 		t->foot = least(t->foot * more, t->most);
 		for (int32_t l = 0; l < N_BEYOND; l++)
 			if (!(l == MACHINE_L1 && t->crowded) &&
-				all * more <=
-				(double)w->k->machine->memory[l].bytes)
+				is_near(w, l, all * more, own * more))
 				t->beyond[l] = least(t->beyond[l], t->foot);
 		/* of reads the processor asks ahead */
 		t->crowded |= t->written &&
@@ -289,15 +302,18 @@ static loop_set open_at(const loop_node *n)
 /* Joins consecutive nests: elements that the first leaves near are reused. */
 static void join(estimate *w, touches *all, const touches *in, loop_set open)
 {
-	double sum = 0;
+	double sum = 0, own = 0;
 
-	for (int32_t i = 0; i < all->n; i++)
+	for (int32_t i = 0; i < all->n; i++) {
 		sum += all->at[i].foot;
+		own += all->at[i].b != NULL ? all->at[i].foot : 0;
+	}
 	for (int32_t i = 0; i < in->n; i++) {
 		const touch *old = same_as(all, &in->at[i], open);
 		double more = in->at[i].foot - (old != NULL ? old->foot : 0);
 
 		sum += more > 0 ? more : 0;
+		own += more > 0 && in->at[i].b != NULL ? more : 0;
 	}
 	for (int32_t i = 0; i < in->n; i++) {
 		const touch *t = &in->at[i];
@@ -311,8 +327,7 @@ static void join(estimate *w, touches *all, const touches *in, loop_set open)
 			old->foot = t->foot;
 		old->lost += t->lost;
 		for (int32_t l = 0; l < N_BEYOND; l++) {
-			bool near = sum <=
-				    (double)w->k->machine->memory[l].bytes;
+			bool near = is_near(w, l, sum, own);
 			double more = t->beyond[l] + old->beyond[l];
 			double most = t->beyond[l] > old->beyond[l]
 					      ? t->beyond[l]
@@ -431,6 +446,25 @@ static bool is_cold(const estimate *w, const touch *t)
 	return w->cold && w->k->s->tensor.at[t->tensor].is_input;
 }
 
+static double bytes_of(const loop_kernel *k, int32_t tensor)
+{
+	const sys_tensor *t = &k->s->tensor.at[tensor];
+
+	return (double)t->numel * (double)dtype_size(t->dtype);
+}
+
+/* Of so many bytes of a tensor from main memory, those that do not come from the last
+ * cache, which all warps share, because another chunk has read them. */
+static double read_once(const estimate *w, const touch *t, double bytes)
+{
+	const machine *m = w->k->machine;
+	double all = t->b == NULL ? bytes_of(w->k, t->tensor) : bytes;
+	bool stays = m->block.warps > 1 && !t->written && all < bytes &&
+		     all <= (double)m->memory[MACHINE_L3].bytes;
+
+	return stays ? all : bytes;
+}
+
 void loop_estimate_memory(estimate *w, const loop_phase *ph)
 {
 	touches all = {0};
@@ -450,8 +484,10 @@ void loop_estimate_memory(estimate *w, const loop_phase *ph)
 			double far = t->beyond[l] -
 				     (l + 1 < N_BEYOND ? t->beyond[l + 1] : 0);
 			int32_t from = l + 1 < home ? l + 1 : home;
+			double once = from == MACHINE_MAIN ? read_once(w, t, far) : far;
 
-			w->out->bytes[from] += far > 0 ? far : 0;
+			w->out->bytes[from] += once > 0 ? once : 0;
+			w->out->bytes[MACHINE_L3] += far > once ? far - once : 0;
 		}
 	}
 }
@@ -483,13 +519,6 @@ void estimate_parts(estimate *w, const loop_eqn *e, double n)
 			level = MACHINE_MAIN;
 		w->out->bytes[level] += n * size;
 	}
-}
-
-static double bytes_of(const loop_kernel *k, int32_t tensor)
-{
-	const sys_tensor *t = &k->s->tensor.at[tensor];
-
-	return (double)t->numel * (double)dtype_size(t->dtype);
 }
 
 bool estimate_keeps(const loop_kernel *k, const loop_phase *p)

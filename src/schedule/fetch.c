@@ -75,7 +75,7 @@ static int64_t stride(const struct fetch *f, const ix_form *at, int32_t var)
 {
 	int64_t s;
 
-	return loop_stride(at, var, f->k->var[var].extent, &s) ? s : INT64_MIN;
+	return ix_stride(at, var, f->k->var[var].extent, &s) ? s : INT64_MIN;
 }
 
 /* Prefetches n elements of a tensor, `step` apart, from `at` on, with the variables

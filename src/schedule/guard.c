@@ -57,7 +57,7 @@ static void guard_visit(void *arg, const expr *e)
 	int64_t ext = g->k->var[g->var].extent, s, min, max;
 	const ix_form *rest;
 
-	if (e->kind != EX_INSIDE || !loop_stride(e->form, g->var, ext, &s) ||
+	if (e->kind != EX_INSIDE || !ix_stride(e->form, g->var, ext, &s) ||
 		s == 0)
 		return;
 	rest = ix_sub(x, &g->k->dom, e->form,

@@ -71,12 +71,12 @@ bool loop_need_of(
 
 	if (c == NULL || n->backward || n->n_clip > 0 ||
 		(loop_form_vars(c->form) & ~open) != 0 ||
-		!loop_stride(c->form, n->var, k->var[n->var].extent, &s) ||
+		!ix_stride(c->form, n->var, k->var[n->var].extent, &s) ||
 		(s != 1 && s != -1))
 		return false;
 	for (int32_t i = 0; i < c->form->n; i++)
 		if (c->form->t[i].atom->kind != IX_DIGIT ||
-			!loop_stride(c->form, c->form->t[i].atom->axis,
+			!ix_stride(c->form, c->form->t[i].atom->axis,
 				k->var[c->form->t[i].atom->axis].extent, &s))
 			return false;
 	ix_range(&k->dom, c->form, &min, &max);

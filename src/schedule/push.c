@@ -35,7 +35,7 @@ static int32_t row_var(const loop_kernel *k, const loop_eqn *e)
 	for (int32_t i = 0; i < k->n_vars; i++)
 		if ((loop_form_vars(e->start_at) & BIT(i)) != 0 &&
 			loop_row_of(k, e, i, &row) &&
-			loop_stride(e->start_at, i, k->var[i].extent, &step) &&
+			ix_stride(e->start_at, i, k->var[i].extent, &step) &&
 			step > most) {
 			most = step;
 			var = i;
@@ -92,7 +92,7 @@ static bool take_owners(loop_kernel *k)
 	b = loop_node_new(k->a, LOOP_BLOCK);
 	b->var = var;
 	b->size = (k->var[var].extent + n - 1) / n;
-	if (loop_stride(k->eqn[0].start_at, var, k->var[var].extent, &step) &&
+	if (ix_stride(k->eqn[0].start_at, var, k->var[var].extent, &step) &&
 		step == 1) /* its rows are elements: whole vectors */
 		b->size = (b->size + lanes - 1) / lanes * lanes;
 	if (b->size >= k->var[var].extent)

@@ -175,7 +175,7 @@ static bool reads_same(loop_kernel *k, const loop_node *n, const loop_eqn *e,
 		if (!reads_same(k, n->child[i], e, tensor, var))
 			return false;
 	return loop_is_loop(n) || !loop_leaf_reads(k, n, tensor) ||
-	       (loop_stride(e->at, var, k->var[var].extent, &step) &&
+	       (ix_stride(e->at, var, k->var[var].extent, &step) &&
 		       loop_leaf_reads_along(k, n, tensor, var, step));
 }
 

@@ -43,7 +43,7 @@ bool loop_covers(
 			int64_t s;
 
 			if ((todo & BIT(i)) == 0 ||
-				!loop_stride(at, i, k->var[i].extent, &s) ||
+				!ix_stride(at, i, k->var[i].extent, &s) ||
 				s != covered)
 				continue;
 			covered *= k->var[i].extent;
@@ -96,11 +96,11 @@ static void on_access(void *arg, const struct loop_access *a)
 	int32_t i, e, c;
 
 	if (a->write || f->i >= 0 || loop_maker(f->k, a->tensor, &e, &c) ||
-		!loop_stride(a->at, f->j, f->k->var[f->j].extent, &s) || s < 2)
+		!ix_stride(a->at, f->j, f->k->var[f->j].extent, &s) || s < 2)
 		return;
 	for (i = 0; i < f->k->n_vars; i++)
 		if ((f->chain & BIT(i)) != 0 && i != f->j &&
-			loop_stride(a->at, i, f->k->var[i].extent, &s) &&
+			ix_stride(a->at, i, f->k->var[i].extent, &s) &&
 			s == 1 && may_turn(f, a, bytes, t->numel * bytes)) {
 			f->i = i;
 			f->tensor = a->tensor;
@@ -243,7 +243,7 @@ static void on_column(void *arg, const struct loop_access *a)
 	int64_t s;
 
 	if (a->write || loop_maker(c->k, a->tensor, &e, &comp) ||
-		!loop_stride(a->at, c->j, c->k->var[c->j].extent, &s) ||
+		!ix_stride(a->at, c->j, c->k->var[c->j].extent, &s) ||
 		s != 1 || c->n == 8 || a->leaf->kind != LOOP_STMT)
 		return;
 	for (i = 0; i < c->n; i++)

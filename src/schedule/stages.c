@@ -56,7 +56,7 @@ static bool is_rows(
 
 		if ((loop_form_vars(f) & BIT(v)) == 0)
 			continue;
-		if (!loop_stride(f, v, k->var[v].extent, &s) ||
+		if (!ix_stride(f, v, k->var[v].extent, &s) ||
 			(v == along ? s != 1 : s % each != 0))
 			return false;
 		n++;

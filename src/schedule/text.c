@@ -77,7 +77,7 @@ static void subscripts(const struct print *p, const loop_eqn *e)
 
 		for (int32_t v = 0; v < p->k->n_vars; v++)
 			if ((todo & BIT(v)) != 0 &&
-				loop_stride(e->at, v, p->k->var[v].extent, &s) &&
+				ix_stride(e->at, v, p->k->var[v].extent, &s) &&
 				s > most) {
 				most = s;
 				best = v;

@@ -377,7 +377,7 @@ static void parse_clip(struct parse *p, loop_node *n, const lex_token *at)
 		list[n->n_clip++] = (loop_clip){f.f, f.lo, f.hi, NULL, 0};
 		return;
 	}
-	fail_if(p, !loop_stride(f.f, n->var, k->var[n->var].extent, &s) ||
+	fail_if(p, !ix_stride(f.f, n->var, k->var[n->var].extent, &s) ||
 			(s != 1 && s != -1),
 		at, "bound", "a clip needs a variable with coefficient 1 or -1");
 	list[n->n_clip++] = (loop_clip){f.f, f.lo, f.hi,

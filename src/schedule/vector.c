@@ -527,7 +527,7 @@ static void add_step(void *arg, const struct loop_access *a)
 	struct steps *x = arg;
 	int64_t s = 0;
 
-	if (loop_stride(a->at, x->var, x->extent, &s))
+	if (ix_stride(a->at, x->var, x->extent, &s))
 		x->sum += (double)(s < 0 ? -s : s);
 }
 

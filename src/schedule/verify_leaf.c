@@ -131,7 +131,7 @@ static bool adjoins(const loop_kernel *k, const ix_form *f, int32_t var)
 {
 	int64_t s;
 
-	return loop_stride(f, var, k->var[var].extent, &s) && s == 1;
+	return ix_stride(f, var, k->var[var].extent, &s) && s == 1;
 }
 
 static void check_columns(struct sv *v, const loop_node *n)
@@ -279,7 +279,7 @@ static void check_dot(struct sv *v, const loop_node *n)
 		verify_fail(v, n, "tile",
 			"the second factor must be a copy in groups of %d of %s",
 			n->dot, verify_var(v, s));
-	if (!loop_stride(x->form, s, k->var[s].extent, &step) || step != 1 ||
+	if (!ix_stride(x->form, s, k->var[s].extent, &step) || step != 1 ||
 		(loop_maker(k, x->tensor, &eqn, &comp) &&
 			(k->eqn[eqn].group != 1 || k->eqn[eqn].group_var != s)))
 		verify_fail(v, n, "tile",
@@ -364,7 +364,7 @@ static void check_group(struct sv *v, const loop_node *n)
 
 	if (!e->pack || e->panel > 0 || n->var != e->group_var ||
 		n->row_var < 0 || n->row_var == n->var ||
-		!loop_stride(e->at, n->row_var, k->var[n->row_var].extent, &s) ||
+		!ix_stride(e->at, n->row_var, k->var[n->row_var].extent, &s) ||
 		s != 1 || !is_cut_once(v, n, n->var))
 		verify_fail(v, n, "turn",
 			"a copy in groups is turned along the variable of the groups, against its last subscript");
@@ -394,7 +394,7 @@ static void check_turn(struct sv *v, const loop_node *n)
 		ix_has_fun(x->form) || loop_param(k, x->tensor) < 0)
 		verify_fail(v, n, "turn", 
 			"only a copy of a tensor in memory can be turned");
-	if (!loop_stride(x->form, n->var, k->var[n->var].extent, &s) || s != 1)
+	if (!ix_stride(x->form, n->var, k->var[n->var].extent, &s) || s != 1)
 		verify_fail(v, n, "turn", 
 			"the elements of %s must be neighbours in memory along %s",
 			k->s->tensor.at[x->tensor].name, verify_var(v, n->var));

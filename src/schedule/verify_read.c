@@ -49,7 +49,7 @@ static bool is_same_digit(struct sv *v, const ix_dom *d, const ix_form *made,
 
 	if (n == 1)
 		return true;
-	if (!loop_stride(made, var, n, &stride) || stride < 1)
+	if (!ix_stride(made, var, n, &stride) || stride < 1)
 		return false;
 	f = ix_mod(k->s->x, d, ix_div(k->s->x, d, read, stride), n);
 	return (ix_is_digit(f, &digit) && digit->axis == var) ||

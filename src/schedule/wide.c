@@ -59,7 +59,7 @@ static void see_access(struct look *w, int32_t tensor, const ix_form *f)
 	int64_t s;
 
 	w->data |= data_varies(f, w->n->var);
-	if (!loop_stride(f, w->n->var, w->k->var[w->n->var].extent, &s) ||
+	if (!ix_stride(f, w->n->var, w->k->var[w->n->var].extent, &s) ||
 		(s != 0 && s != 1))
 		w->jumps = true;
 	else if (s == 1 && bytes > w->bytes)

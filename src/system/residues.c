@@ -53,20 +53,6 @@ static places places_of(ir_system *s, const expr *e)
 	return p;
 }
 
-/* Has f one stride along the axis? */
-static bool has_stride(const ix_form *f, int32_t axis, int64_t extent)
-{
-	for (int32_t i = 0; i < f->n; i++) {
-		const ix_atom *t = f->t[i].atom;
-
-		if (t->kind != IX_DIGIT ? ix_uses_axis(t->f, axis)
-					: t->axis == axis &&
-						(t->lo != 1 || t->hi < extent))
-			return false;
-	}
-	return true;
-}
-
 /*
  * Does one factor walk the axis by quotients of `by`, so that it walks neighbours of one
  * residue, and something else, a factor or a guard, by residues alone? Where a guard
@@ -76,6 +62,7 @@ static bool helps(const struct parts *w, int32_t v, int64_t by)
 {
 	ir_system *s = w->s;
 	int32_t n = w->dom.box.n, walk = 0, residue = 0, guard = 0;
+	int64_t stride;
 	bool plain = false;
 	int64_t *extent = arena_array(s->a, int64_t, n + 1);
 	const ix_form **with = arena_array(s->a, const ix_form *, n + 1);
@@ -101,8 +88,9 @@ static bool helps(const struct parts *w, int32_t v, int64_t by)
 			guard += p.at[i]->kind == EX_INSIDE;
 		} else if (p.at[i]->kind == EX_READ) {
 			walk++;
-			plain = has_stride(f, v, w->dom.box.extent[v]);
-			if (!has_stride(g, n, extent[n]))
+			plain = ix_stride(
+				f, v, w->dom.box.extent[v], &stride);
+			if (!ix_stride(g, n, extent[n], &stride))
 				return false;
 		}
 	}

@@ -94,7 +94,7 @@
 	.block = {.warps = 1, .shared_bytes = 32 << 10, .sum_terms = 32,      \
 		.matrix_bytes = 64, .matrix_columns = 64, .least_rows = 4, .least_columns = 32, \
 		.halvings = 1, .stages = 1,                                   \
-		.bank_bytes = 4},                                      \
+		.bank_bytes = 4, .alone = 1},                                      \
 	.fusion = FUSION(1.1)
 
 /*
@@ -129,7 +129,7 @@
 	.block = {.warps = 8, .shared_bytes = (l1) / 2 - (2 << 10),            \
 		.sum_terms = 32, .matrix_bytes = 128, .matrix_columns = 128,   \
 		.least_rows = 4, .least_columns = 32, .halvings = 3,           \
-		.stages = 2, .bank_bytes = 4, .meet_cycles = 40},              \
+		.stages = 2, .bank_bytes = 4, .alone = 4, .meet_cycles = 40},  \
 	.matrix = {.rows = 16, .columns = 8, .row_bytes = 32, .pad_bytes = 16,     \
 		.cycles = 32}
 
@@ -510,6 +510,7 @@ static const struct fact {
 	SIZE(block.halvings, "contract"),
 	SIZE(block.stages, "contract"),
 	SIZE(block.bank_bytes, "gpu"),
+	SIZE(block.alone, "gpu"),
 	FACT(fusion.flops_per_s, "1/s", "polynomials of 32 operations over 16 KB"),
 	FACT(fusion.contract_per_s, "1/s", "a product of 512 x 512 x 512"),
 	SIZE(fusion.max_eqns, "merges"),

@@ -206,6 +206,7 @@ typedef struct machine_block {
 	int32_t stages; /* pieces of factors in buffers at a time; 1: copies that
 			 * go on while warps compute are not there */
 	int32_t bank_bytes; /* of shared memory, which has a power of two of them */
+	double alone; /* times that tiles take in a warp that shares nothing */
 	double meet_cycles; /* of each warp, until all of them have come */
 } machine_block;
 

@@ -324,8 +324,8 @@ static const struct row {
 	{DECIDE_STAGES_LARGE, -1, 20 << 10, "program { x: f32[2048,256]\n"
 		" y: f32[256,2048]\n o = matmul(x, y)\n return o }",
 		"tight blocks"},
-	{DECIDE_STAGES_COST, -1, -1, "program { x: bf16[1024,256]\n"
-		" y: bf16[256,1024]\n o = matmul(x, y)\n return o }",
+	{DECIDE_STAGES_COST, -1, -1, "program { x: bf16[1280,256]\n"
+		" y: bf16[256,1280]\n o = matmul(x, y)\n return o }",
 		"slow barriers"},
 	{DECIDE_STREAM_TAKEN, 64 << 20, -1, "program { x: f32[16777216]\n"
 		" o = exp(x)\n return o }", NULL},

@@ -130,7 +130,7 @@ static bool is_read_in_jumps(const contract *c, const contract_product *p)
 
 	if (p->pack_x || p->turned || p->few || c->number >= 0 ||
 		loop_param(c->k, p->x->tensor) < 0 ||
-		!loop_stride(p->x->form, p->s, c->k->var[p->s].extent, &step) ||
+		!ix_stride(p->x->form, p->s, c->k->var[p->s].extent, &step) ||
 		(step < 0 ? -step : step) * bytes <= m->product.line)
 		return false;
 	for (int32_t v = 0; v < c->k->n_vars; v++)
@@ -241,8 +241,8 @@ static bool has_torn_lines(const contract *c, const contract_product *p)
 	int64_t size = contract_factor_bytes(c, p), step;
 
 	/* processors bring lines in pairs */
-	return loop_stride(at, p->j, c->k->var[p->j].extent, &step) && step == 1 &&
-	       loop_stride(at, p->i, c->k->var[p->i].extent, &step) && step > 1 &&
+	return ix_stride(at, p->j, c->k->var[p->j].extent, &step) && step == 1 &&
+	       ix_stride(at, p->i, c->k->var[p->i].extent, &step) && step > 1 &&
 	       step * size % (2 * c->k->machine->product.line) != 0;
 }
 
@@ -408,7 +408,7 @@ static bool is_above(const contract *c, const contract_product *p, int32_t v)
 
 	return (c->chain & BIT(v)) != 0 && v != p->i && v != p->j &&
 	       walks_rows(k, p, v) &&
-	       loop_stride(k->eqn[p->eqn].at, v, k->var[v].extent, &s) &&
+	       ix_stride(k->eqn[p->eqn].at, v, k->var[v].extent, &s) &&
 	       s == k->var[p->i].extent;
 }
 

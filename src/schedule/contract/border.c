@@ -57,7 +57,7 @@ static int32_t sum_of(const loop_kernel *k, const ix_form *f, loop_set sums)
 	for (int32_t v = 0; v < k->n_vars; v++) {
 		if ((vars & BIT(v)) == 0)
 			continue;
-		if (!loop_stride(f, v, k->var[v].extent, &s))
+		if (!ix_stride(f, v, k->var[v].extent, &s))
 			return -1;
 		if ((sums & BIT(v)) == 0)
 			continue;

@@ -110,7 +110,7 @@ bool contract_adjoins(const loop_kernel *k, const ix_form *f, int32_t v)
 {
 	int64_t s;
 
-	return loop_stride(f, v, k->var[v].extent, &s) && s == 1;
+	return ix_stride(f, v, k->var[v].extent, &s) && s == 1;
 }
 
 loop_node *contract_leaf(contract *c, loop_kind kind, int32_t eqn)

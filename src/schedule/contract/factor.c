@@ -164,12 +164,12 @@ static bool match(loop_kernel *k, const loop_eqn *maker, const expr *read,
 		int64_t s, t, ext = k->var[v].extent;
 		int32_t to = v;
 
-		if (!loop_stride(maker->at, v, ext, &s))
+		if (!ix_stride(maker->at, v, ext, &s))
 			return false;
 		for (int32_t i = -1; i < k->n_vars && s != 0; i++) {
 			to = i < 0 ? v : i;
 			if (k->var[to].extent == ext &&
-				loop_stride(read->form, to, ext, &t) && t == s)
+				ix_stride(read->form, to, ext, &t) && t == s)
 				break;
 		}
 		with[v] = ix_axis(k->s->x, &k->dom, to);
@@ -238,7 +238,7 @@ static void add_needs(
 
 		if ((loop_form_vars(c->form) & BIT(v)) == 0)
 			continue;
-		if (!loop_stride(c->form, v, k->var[v].extent, &s))
+		if (!ix_stride(c->form, v, k->var[v].extent, &s))
 			return;
 		n++;
 		n_long += k->var[v].extent >= k->machine->product.least_need;

@@ -65,8 +65,8 @@ static void on_read(void *arg, const expr *e)
 
 	f->apart |= (e->kind == EX_READ ||
 			    (f->guards && e->kind == EX_INSIDE)) &&
-		    (!loop_stride(e->form, f->w->y, ny, &sy) ||
-			    !loop_stride(e->form, f->w->x, nx, &sx) ||
+		    (!ix_stride(e->form, f->w->y, ny, &sy) ||
+			    !ix_stride(e->form, f->w->x, nx, &sx) ||
 			    sy != sx * nx);
 }
 
@@ -103,7 +103,7 @@ static bool goes_on(const struct join *w, const loop_eqn *e, const contract_term
 	int64_t both = k->var[w->y].extent * k->var[w->x].extent, s;
 	int32_t v = w->around == NULL ? -1 : w->around->var;
 
-	return v >= 0 && loop_stride(e->at, v, k->var[v].extent, &s) && s == both &&
+	return v >= 0 && ix_stride(e->at, v, k->var[v].extent, &s) && s == both &&
 	       factor_of(k, t, BIT(v) | BIT(w->y) | BIT(w->x)) >= 0;
 }
 
@@ -120,8 +120,8 @@ static bool helps(struct join *w, const loop_eqn *e)
 
 	if (!contract_is_product(k, e) ||
 		!contract_factors(k, e, &t) ||
-		!loop_stride(e->at, w->y, ny, &sy) ||
-		!loop_stride(e->at, w->x, nx, &sx) || sx != 1 || sy != nx)
+		!ix_stride(e->at, w->y, ny, &sy) ||
+		!ix_stride(e->at, w->x, nx, &sx) || sx != 1 || sy != nx)
 		return false;
 	lanes = machine_lanes(k->machine, (int32_t)dtype_size(e->acc[0]));
 	if ((100 * nx >= k->machine->product.join_lanes * lanes &&

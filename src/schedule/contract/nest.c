@@ -238,7 +238,7 @@ static bool is_in_lanes(
 	for (int32_t v = 0; v < k->n_vars; v++) {
 		if ((p->sums & BIT(v)) == 0)
 			continue;
-		if (!loop_stride(p->y->form, v, k->var[v].extent, &s))
+		if (!ix_stride(p->y->form, v, k->var[v].extent, &s))
 			return false;
 		if (s * size > *step)
 			*step = s * size;
@@ -266,7 +266,7 @@ static bool lies_badly(
 	const machine *m = c->k->machine;
 	int64_t s;
 
-	if (!loop_stride(p->x->form, p->i, c->k->var[p->i].extent, &s) ||
+	if (!ix_stride(p->x->form, p->i, c->k->var[p->i].extent, &s) ||
 		s * size % m->product.line != 0 || s == 0)
 		return false;
 	return p->tile > lines_held(m, MACHINE_L1, s * size) / m->product.ways *
@@ -317,8 +317,8 @@ static bool wastes_lines(
 	int64_t columns = contract_may_be_whole(c, p, p->x) ? c->k->var[p->j].extent
 						   : contract_extent(c, p->j);
 
-	if (!loop_stride(p->x->form, p->s, c->k->var[p->s].extent, &s) ||
-		!loop_stride(p->x->form, p->i, c->k->var[p->i].extent, &i) ||
+	if (!ix_stride(p->x->form, p->s, c->k->var[p->s].extent, &s) ||
+		!ix_stride(p->x->form, p->i, c->k->var[p->i].extent, &i) ||
 		(s < 0 ? -s : s) * size < line || p->sum_block <= 0)
 		return false;
 	lines = contract_ceil(p->tile * (i < 0 ? -i : i) * size, line);

@@ -62,7 +62,7 @@ static bool is_wide(const contract *c, const contract_product *p)
 {
 	int64_t step, panel = (int64_t)p->lanes * p->vectors;
 
-	return !loop_stride(p->y->form, p->s, c->k->var[p->s].extent, &step) ||
+	return !ix_stride(p->y->form, p->s, c->k->var[p->s].extent, &step) ||
 	       step > panel || step < 0;
 }
 

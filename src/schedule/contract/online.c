@@ -63,7 +63,7 @@ static int32_t keys_of(const contract *c, int32_t eqn)
 		if ((in & BIT(v)) != 0 &&
 			k->var[v].extent == c->rows.n_keys &&
 			(sums ? in == BIT(v)
-			      : loop_stride(e->at, v, c->rows.n_keys, &s) &&
+			      : ix_stride(e->at, v, c->rows.n_keys, &s) &&
 					 s == 1))
 			return v;
 	return -1;

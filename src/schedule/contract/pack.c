@@ -117,7 +117,7 @@ static void on_form(void *arg, const expr *e)
 	int64_t s;
 
 	g->digits |= e->form != NULL &&
-		     !loop_stride(e->form, g->j, g->k->var[g->j].extent, &s);
+		     !ix_stride(e->form, g->j, g->k->var[g->j].extent, &s);
 }
 
 static void on_guard(void *arg, const expr *e)
@@ -218,7 +218,7 @@ void contract_pack_y(contract *c, contract_product *p, loop_node *panel)
 		for (int32_t i = n - 2; i >= 0; i--)
 			if (contract_adjoins(k, y->form, var[i]) &&
 				contract_extent(c, var[i]) >= p->lanes &&
-				loop_stride(y->form, p->j,
+				ix_stride(y->form, p->j,
 					k->var[p->j].extent, &s)) {
 				int32_t v = var[i];
 

@@ -96,7 +96,7 @@ static void choose_halves(loop_kernel *k, bool all)
 	for (int32_t n = 1; n <= m->block.halvings; n++) {
 		k->halved = n;
 		s = seconds_with(k, all, &unused);
-		if (s < least) {
+		if (s * m->fusion.least_gain < least) {
 			least = s;
 			best = n;
 		}
@@ -108,7 +108,7 @@ static void choose_halves(loop_kernel *k, bool all)
 	else
 		loop_decide(k, DECIDE_HALVE_COST, of, -1, (int64_t)warps, m->threads);
 	k->cuts = true;
-	k->cuts = seconds_with(k, all, &unused) < least;
+	k->cuts = seconds_with(k, all, &unused) * m->fusion.least_gain < least;
 }
 
 bool loop_contract(loop_kernel *k)

@@ -55,7 +55,7 @@ static int64_t distance(
 		int64_t s, n = t->kind == IX_DIGIT ? k->var[t->axis].extent : 0;
 
 		if (t->kind != IX_DIGIT || t->lo != 1 || t->hi < n ||
-			!loop_stride(m->read->form, t->axis, n, &s) ||
+			!ix_stride(m->read->form, t->axis, n, &s) ||
 			s % border->t[i].coef != 0 ||
 			(i > 0 && s / border->t[i].coef != by))
 			return 0;
@@ -120,7 +120,7 @@ static int32_t in_order(const loop_kernel *k, loop_set vars, const ix_form *at,
 
 		if ((vars & BIT(v)) == 0)
 			continue;
-		loop_stride(at, v, k->var[v].extent, &s[v]);
+		ix_stride(at, v, k->var[v].extent, &s[v]);
 		for (; i > 0 && s[var[i - 1]] < s[v]; i--)
 			var[i] = var[i - 1];
 		var[i] = v;

@@ -60,7 +60,7 @@ static void on_form(void *arg, const expr *e)
 	int64_t s;
 
 	if (e->form != NULL && (loop_form_vars(e->form) & BIT(x->v)) != 0)
-		x->all &= loop_stride(e->form, x->v, x->extent, &s);
+		x->all &= ix_stride(e->form, x->v, x->extent, &s);
 }
 
 static bool has_strides(const struct split *w, const expr *e, int32_t v,
@@ -79,7 +79,7 @@ static bool smooths(const struct split *w, const loop_eqn *e)
 	int64_t n = k->var[w->v].extent, s;
 
 	if ((e->left & BIT(w->v)) == 0 || e->push || e->e->n_out != 1 ||
-		!loop_stride(e->at, w->v, n, &s) || s != 1 ||
+		!ix_stride(e->at, w->v, n, &s) || s != 1 ||
 		n / w->by < machine_lanes(k->machine,
 			(int32_t)dtype_size(e->acc[0])))
 		return false;
