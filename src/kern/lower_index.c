@@ -41,11 +41,12 @@ static val with_reached(lowering *lw, val all, const kern_value *x)
 	const kern_value *sum = kern_at(k, x->arg[0]), *to = kern_at(k, x->arg[1]);
 	const kern_value *n, *lanes;
 	bool least = x->fn == lw->fn.ge;
+	kern_val first;
 	int64_t far;
 	form f;
 
 	if ((!least && x->fn != lw->fn.lt) || sum->op != KERN_CALL ||
-		sum->fn != lw->fn.add || sum->type.dt != TN_I64 ||
+		sum->fn != lw->fn.add || !dtype_is_int(sum->type.dt) ||
 		to->op != KERN_SPLAT ||
 		kern_at(k, to->arg[0])->op != KERN_CONST)
 		return all;
@@ -53,11 +54,17 @@ static val with_reached(lowering *lw, val all, const kern_value *x)
 	lanes = kern_at(k, sum->arg[1]);
 	if (n->op != KERN_SPLAT || lanes->op != KERN_LANES)
 		return all;
+	first = n->arg[0];
 	far = lanes->list[0];
 	for (int32_t l = 1; l < lanes->type.lanes; l++)
 		if (least ? lanes->list[l] > far : lanes->list[l] < far)
 			far = lanes->list[l];
-	f = lw_addc(lw, lw_form_of(lw, n->arg[0]), far);
+	n = kern_at(k, n->arg[0]);
+	if (n->op != KERN_INDEX && n->type.dt != TN_I64)
+		return all;
+	/* an index of 32 bits is what it is made of: none exceeds them */
+	f = n->op == KERN_INDEX ? n->form[0] : lw_form_of(lw, first);
+	f = lw_addc(lw, f, far);
 	to = kern_at(k, to->arg[0]);
 	return with(lw, all,
 		lw_inside(lw, f, least ? to->c.i : INT64_MIN,
