@@ -100,11 +100,9 @@ static void residues(compilation *c)
  * of a row are what the schedule would keep. */
 static void quotients(compilation *c)
 {
-	int64_t keys = 1;
+	double keys = machine_long_row(pricing(c)) / (3 * sizeof(float));
 
-	while (!machine_is_long(pricing(c), (double)keys * 3 * sizeof(float)))
-		keys *= 2;
-	c->system = eqn_divide_sums(c->system, keys);
+	c->system = eqn_divide_sums(c->system, (int64_t)keys + 1);
 }
 
 /* The estimated time of a kernel that fusion considers, with its schedule. */

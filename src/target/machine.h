@@ -296,11 +296,17 @@ static inline int32_t machine_lanes(const machine *m, int32_t elem_bytes)
 	return m->lanes > 0 ? m->lanes : m->vector_bytes / elem_bytes;
 }
 
-/* Are rows of so many bytes, one for each lane, too long for the second cache? */
+/* The bytes of a row from which rows, one for each lane, are too long for the second
+ * cache. */
+static inline double machine_long_row(const machine *m)
+{
+	return (double)m->memory[MACHINE_L2].bytes /
+	       (m->product.long_part * machine_lanes(m, 4));
+}
+
 static inline bool machine_is_long(const machine *m, double row)
 {
-	return row * machine_lanes(m, 4) >
-	       (double)m->memory[MACHINE_L2].bytes / m->product.long_part;
+	return row > machine_long_row(m);
 }
 
 /* Cycles of a tile of dots whose sums have so many groups of terms: by vectors, and in
