@@ -155,9 +155,10 @@ static void ask(mpi_link *m, int64_t other)
 	m->n_asked++;
 	if (other < 0 || m->n_asked % 2 == 0)
 		other = (m->rank + m->n_asked / 2) % m->size;
-	if (other != m->rank)
-		mpi_post(&m->f, &m->rank, sizeof m->rank, other, TAG_ASK,
-			&m->question_at);
+	if (other == m->rank)
+		other = (m->rank + 1) % m->size;
+	mpi_post(&m->f, &m->rank, sizeof m->rank, other, TAG_ASK,
+		&m->question_at);
 }
 
 /* Answers one question, if there is any; the pulse does. */

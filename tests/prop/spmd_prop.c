@@ -7,11 +7,12 @@
  *     spmd_prop [--seed S] [--first I] [--count N] [--compile EVERY] [--mpi]
  *
  * Meshes have 1 to 3 axes and 1 to 8 processes, which are threads; with --mpi
- * they are the four that mpirun started. Every process draws the same program
- * from the same seed. Placements are drawn too: several axes of the mesh on one
- * axis, uneven blocks, processes that own nothing, parts of sums. What is computed
- * is f64, so that sums in another order differ by less than the tolerance; new
- * tensors come from one of any element type, which moves between processes.
+ * they are the four that mpirun started, which compile all programs or none. Every
+ * process draws the same program from the same seed. Placements are drawn too:
+ * several axes of the mesh on one axis, uneven blocks, processes that own nothing,
+ * parts of sums. What is computed is f64, so that sums in another order differ by
+ * less than the tolerance; new tensors come from one of any element type, which
+ * moves between processes.
  */
 #include "../unit/ranks.h"
 
@@ -614,7 +615,7 @@ int main(int argc, char **argv)
 	if (mpi) {
 		tn_options o = TN_OPTIONS_INIT;
 
-		o.interp = true;
+		o.interp = compile == 0;
 		if (tn_context_new(&c, &o) < 0 || tn_join_mpi(c) < 0 ||
 			tn_n_processes(c) != 4) {
 			printf("there are not four processes: %s\n",
