@@ -49,6 +49,49 @@ typedef struct run_usage {
 	int64_t n_launches, n_graphs;
 } run_usage;
 
+/* ---- what devices of several processes send each other ---- */
+
+typedef struct run_message {
+	int32_t peer; /* the other process */
+	bool comes;   /* it is received; else sent */
+	void *at;     /* in the memory of the device */
+	size_t n;
+} run_message;
+
+/* What is called while a process waits for others. */
+typedef struct run_wait {
+	void *arg;
+	/* turn: 0, 1 ..; computes: the device has not come to the exchange yet.
+	 * Throws if the others are gone. */
+	void (*idle)(void *arg, int64_t turn, bool computes);
+	void (*done)(void *arg); /* it waits no more */
+	/* what was exchanged is broken: the others are told */
+	void (*stop)(void *arg, const char *text);
+} run_wait;
+
+enum { RUN_PEERS_ID = 128 };
+
+/*
+ * How they do: the same functions are called on all of them. All throw TN_EIO
+ * [cuda.nccl] with the text of the library, find TN_EINVAL; and what run_wait
+ * throws. Once one has thrown, on any process, only leave(d, true) may follow, on
+ * all.
+ */
+typedef struct run_peers {
+	/* Loads what is needed, and says its name and version. */
+	const char *(*find)(run_device *d);
+	/* A new name of the group, for join: made by one process. */
+	void (*identify)(run_device *d, char id[RUN_PEERS_ID]);
+	void (*join)(run_device *d, const char id[RUN_PEERS_ID], int32_t rank,
+		int32_t n, const run_wait *w);
+	/* The messages are moved after what was called before, and before what is
+	 * called later; the host does not wait for them. Those between two
+	 * processes are in the same order on both. */
+	void (*exchange)(run_device *d, int32_t n, const run_message *m);
+	/* broken: breaks off what is going on; else waits for it. Does not throw. */
+	void (*leave)(run_device *d, bool broken);
+} run_peers;
+
 struct run_device {
 	const char *name; /* "cpu", "cuda:0" */
 	bool is_host;	  /* its memory is the host's */
@@ -60,6 +103,9 @@ struct run_device {
 	void (*get)(run_device *d, void *host, const void *from, size_t n);
 	void (*copy)(run_device *d, void *to, const void *from, size_t n);
 	void (*fill)(run_device *d, void *to, int byte, size_t n);
+	/* Copies rows of n bytes, which begin every `step` bytes. NULL for the CPU. */
+	void (*copy_rows)(run_device *d, void *to, size_t to_step,
+		const void *from, size_t from_step, size_t n, size_t rows);
 	/* Compiles what is new of n texts; unit[i] belongs to text[i]. The CPU has
 	 * a run_jit instead: there load, find and launch are NULL. */
 	void (*load)(run_device *d, const char *const *text, int32_t n,
@@ -85,6 +131,7 @@ struct run_device {
 	void (*lead)(run_device *d, void *stream);
 	const run_stats *(*stats)(run_device *d); /* NULL: those of the run_jit */
 	void (*usage)(run_device *d, run_usage *out);	 /* NULL: not counted */
+	const run_peers *peers; /* NULL: it has none */
 };
 
 /* The CPU: memory from run_slab. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 fake_cuda_state fake_state;
@@ -52,12 +53,29 @@ static memory *find(const void *p, size_t n)
 	return NULL;
 }
 
+/* It takes long: only for what accesses elements. */
 static void open_memory(bool open)
 {
+	static bool is_open;
+
+	if (open == is_open)
+		return;
+	is_open = open;
 	for (memory *m = all; m != NULL; m = m->next)
 		if (mprotect(m->at, m->mapped - PAGE,
 			    open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
 			fake_stop("mprotect");
+}
+
+EXPORT void fake_cuda_read(void *to, const void *from, size_t n)
+{
+	pthread_mutex_lock(&lock);
+	if (find(from, n) == NULL)
+		fake_stop("what is read is not memory of the device");
+	open_memory(true);
+	memcpy(to, from, n);
+	open_memory(false);
+	pthread_mutex_unlock(&lock);
 }
 
 /* ---- what is queued ---------------------------------------------------- */
@@ -93,13 +111,33 @@ static void run_kernel(const op *o)
 	free(room);
 }
 
-static void run_first(stream *s);
+static bool run_first(stream *s);
 
-static void run_op(op *o)
+static bool await_event(const op *o)
+{
+	while (o->event->n_done < o->at && o->of->first != NULL)
+		if (!run_first(o->of))
+			return false;
+	if (o->event->n_done < o->at)
+		fake_stop("a stream waits for what is not queued");
+	return true;
+}
+
+/* false: it waits for another process. */
+static bool run_op(op *o)
 {
 	if (fake_state.is_broken && o->kind != RECORD && o->kind != WAIT)
-		return;
+		return true;
+	if (o->kind != CALL && o->kind != RECORD && o->kind != WAIT)
+		open_memory(true);
 	switch (o->kind) {
+	case CALL:
+		return o->call(o->arg);
+	case ROWS:
+		for (size_t i = 0; i < o->rows; i++)
+			memcpy(o->to + i * o->to_step, o->from + i * o->from_step,
+				o->n);
+		break;
 	case PUT:
 	case GET:
 	case COPY:
@@ -121,33 +159,113 @@ static void run_op(op *o)
 			o->event->of = NULL;
 		break;
 	case WAIT:
-		while (o->event->n_done < o->at && o->of->first != NULL)
-			run_first(o->of);
-		if (o->event->n_done < o->at)
-			fake_stop("a stream waits for what is not queued");
-		break;
+		return await_event(o);
 	}
+	return true;
 }
 
-static void run_first(stream *s)
+static bool run_first(stream *s)
 {
 	op *o = s->first;
 
+	if (!run_op(o))
+		return false;
 	s->first = o->next;
 	if (s->first == NULL)
 		s->last = &s->first;
-	run_op(o);
+	s->n_calls -= o->kind == CALL;
 	free(o);
+	return true;
+}
+
+/* What it waits for needs the lock, too. */
+static void let_others(void)
+{
+	const struct timespec nap = {.tv_nsec = 500000};
+
+	open_memory(false);
+	pthread_mutex_unlock(&lock);
+	nanosleep(&nap, NULL);
+	pthread_mutex_lock(&lock);
 }
 
 /* Runs the stream until the event is done; NULL: all of it. */
 result fake_drain(stream *s, const event *until)
 {
-	open_memory(true);
 	while (s->first != NULL && (until == NULL || until->n > 0))
-		run_first(s);
+		if (!run_first(s))
+			let_others();
 	open_memory(false);
 	return fake_state.is_broken ? ILLEGAL : OK;
+}
+
+void fake_try(stream *s)
+{
+	while (s->first != NULL && run_first(s))
+		;
+	open_memory(false);
+}
+
+/* ---- what other processes wait for ------------------------------------- */
+
+static stream *streams;
+
+void fake_add_stream(stream *s)
+{
+	s->next = streams;
+	streams = s;
+}
+
+void fake_drop_stream(stream *s)
+{
+	for (stream **p = &streams; *p != NULL; p = &(*p)->next)
+		if (*p == s) {
+			*p = s->next;
+			return;
+		}
+}
+
+/* A stream in whose queue a call waits goes on by itself, up to that. */
+static void *go_on(void *arg)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+
+	(void)arg;
+	for (;;) {
+		pthread_mutex_lock(&lock);
+		for (stream *s = streams; s != NULL; s = s->next) {
+			while (s->n_calls > 0 && run_first(s))
+				;
+			open_memory(false);
+		}
+		pthread_mutex_unlock(&lock);
+		nanosleep(&nap, NULL);
+	}
+	return NULL;
+}
+
+EXPORT void fake_cuda_open(void)
+{
+	open_memory(true);
+}
+
+EXPORT result fake_cuda_call(stream *s, fake_call *call, void *arg)
+{
+	static bool goes_on;
+	pthread_t id;
+	result r = fake_enter();
+
+	if (s->recorded != NULL)
+		fake_stop("what waits for another process is recorded");
+	if (!goes_on && (pthread_create(&id, NULL, go_on, NULL) != 0 ||
+				pthread_detach(id) != 0))
+		fake_stop("pthread_create");
+	goes_on = true;
+	if (r == OK) {
+		s->n_calls++;
+		r = fake_queue(s, &(op){.kind = CALL, .call = call, .arg = arg});
+	}
+	return fake_leave(r);
 }
 
 result fake_queue(stream *s, const op *o)
@@ -164,7 +282,9 @@ result fake_queue(stream *s, const op *o)
 	}
 	*s->last = copy;
 	s->last = &copy->next;
-	return fake_state.early ? fake_drain(s, NULL) : OK;
+	if (fake_state.early)
+		fake_try(s);
+	return fake_state.early && fake_state.is_broken ? ILLEGAL : OK;
 }
 
 result fake_enter(void)
@@ -286,14 +406,18 @@ EXPORT result cuDeviceTotalMem_v2(size_t *bytes, int device)
 EXPORT result cuDevicePrimaryCtxRetain(void **context, int device)
 {
 	*context = &contexts[device];
+	pthread_mutex_lock(&lock);
 	fake_state.n_contexts++;
+	pthread_mutex_unlock(&lock);
 	return fake_state.is_broken ? ILLEGAL : OK;
 }
 
 EXPORT result cuDevicePrimaryCtxRelease_v2(int device)
 {
 	(void)device;
+	pthread_mutex_lock(&lock);
 	fake_state.n_contexts--;
+	pthread_mutex_unlock(&lock);
 	return OK;
 }
 
@@ -433,6 +557,40 @@ EXPORT result cuMemcpyDtoDAsync_v2(
 {
 	return move(s, COPY, (char *)(uintptr_t)to,
 		(const char *)(uintptr_t)from, n);
+}
+
+/* What the driver calls CUDA_MEMCPY2D. */
+struct rows {
+	struct rows_end {
+		size_t x, y;
+		int type;
+		void *host;
+		address at;
+		void *array;
+		size_t step;
+	} from, to;
+	size_t n, rows;
+};
+
+EXPORT result cuMemcpy2DAsync_v2(const struct rows *w, stream *s)
+{
+	result r = fake_enter();
+	char *to = (char *)(uintptr_t)w->to.at;
+	const char *from = (const char *)(uintptr_t)w->from.at;
+
+	if (r != OK)
+		return fake_leave(r);
+	if (fake_state.refuses_rows || w->from.type != 2 || w->to.type != 2 || w->from.x != 0 ||
+		w->from.y != 0 || w->to.x != 0 || w->to.y != 0 || w->n == 0 ||
+		w->rows == 0 || w->from.step < w->n || w->to.step < w->n ||
+		w->from.step > INT32_MAX || w->to.step > INT32_MAX)
+		return fake_leave(INVALID);
+	if (find(to, (w->rows - 1) * w->to.step + w->n) == NULL ||
+		find(from, (w->rows - 1) * w->from.step + w->n) == NULL)
+		fake_stop("rows that are not memory of the device");
+	return fake_leave(fake_queue(s, &(op){.kind = ROWS, .to = to,
+		.from = from, .n = w->n, .rows = w->rows,
+		.to_step = w->to.step, .from_step = w->from.step}));
 }
 
 EXPORT result cuMemsetD8Async(

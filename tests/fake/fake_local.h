@@ -16,6 +16,7 @@ enum {
 	BAD_DEVICE = 101,
 	BAD_IMAGE = 200,
 	NOT_FOUND = 500,
+	NOT_READY = 600,
 	BAD_CAPTURE = 901,
 	BAD_UPDATE = 910,
 	ILLEGAL = 700,
@@ -33,12 +34,14 @@ typedef struct memory {
 } memory;
 
 typedef struct op {
-	enum { PUT, GET, COPY, FILL, LAUNCH, RECORD, WAIT } kind;
+	enum { PUT, GET, COPY, ROWS, FILL, LAUNCH, RECORD, WAIT, CALL } kind;
 	struct op *next;
 	char *to;
 	const char *from;
-	size_t n;
+	size_t n, rows, to_step, from_step;
 	int byte;
+	fake_call *call;
+	void *arg;
 	fake_block *fn;
 	unsigned grid, block, shared;
 	size_t room; /* of the emulator */
@@ -54,7 +57,9 @@ typedef struct graph {
 } graph;
 
 typedef struct stream {
+	struct stream *next;
 	op *first, **last;
+	int64_t n_calls; /* in the queue */
 	graph *recorded; /* or NULL */
 } stream;
 
@@ -72,6 +77,10 @@ result fake_enter(void);
 result fake_leave(result r);
 /* Runs the stream until the event is done; NULL: all of it. */
 result fake_drain(stream *s, const event *until);
+/* .. or until something waits for another process */
+void fake_try(stream *s);
+void fake_add_stream(stream *s);
+void fake_drop_stream(stream *s);
 result fake_queue(stream *s, const op *o);
 
 #endif

@@ -14,6 +14,7 @@ EXPORT result cuStreamCreate(stream **s, unsigned flags)
 	(void)flags;
 	*s = calloc(1, sizeof **s);
 	(*s)->last = &(*s)->first;
+	fake_add_stream(*s);
 	fake_state.n_streams++;
 	return fake_leave(r);
 }
@@ -23,6 +24,7 @@ EXPORT result cuStreamDestroy_v2(stream *s)
 	result r = fake_enter();
 
 	(void)fake_drain(s, NULL);
+	fake_drop_stream(s);
 	free(s);
 	fake_state.n_streams--;
 	return fake_leave(r);
@@ -87,6 +89,17 @@ EXPORT result cuEventSynchronize(event *e)
 
 	if (e->of != NULL)
 		r = fake_drain(e->of, e);
+	return fake_leave(r);
+}
+
+EXPORT result cuEventQuery(event *e)
+{
+	result r = fake_enter();
+
+	if (e->of != NULL)
+		fake_try(e->of);
+	if (r == OK)
+		r = fake_state.is_broken ? ILLEGAL : e->n > 0 ? NOT_READY : OK;
 	return fake_leave(r);
 }
 

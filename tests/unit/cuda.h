@@ -20,6 +20,7 @@ static fake_cuda_state *fake;
 
 /* Variables that a test sets are unset before the next one. */
 static const char *const variables[] = {"TENON_CUDA_DRIVER", "TENON_NVRTC",
+	"TENON_NCCL", "FAKE_NCCL_VERSION", "FAKE_NCCL_FAIL",
 	"FAKE_CUDA_VERSION", "FAKE_CUDA_DEVICES", "FAKE_CUDA_COMPUTE",
 	"FAKE_NVRTC_VERSION", "FAKE_NVRTC_FAIL", "TENON_DEVICE"};
 
@@ -38,6 +39,7 @@ static inline int begin(void **state)
 		unsetenv(variables[i]);
 	setenv("TENON_CUDA_DRIVER", FAKE_DRIVER, 1);
 	setenv("TENON_NVRTC", FAKE_NVRTC, 1);
+	setenv("TENON_NCCL", FAKE_NCCL, 1);
 	*fake = (fake_cuda_state){.bytes = (size_t)1 << 32};
 	return 0;
 }

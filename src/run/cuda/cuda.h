@@ -9,11 +9,14 @@
  *   TENON_CUDA_DRIVER   the file of the driver; else libcuda.so.1
  *   TENON_NVRTC         the file of the compiler; else libnvrtc.so.13, .12 and
  *                       libnvrtc.so, also in /usr/local/cuda
+ *   TENON_NCCL          the file of NCCL, between devices of several processes;
+ *                       else libnccl.so.2 and libnccl.so, also in /usr/local/cuda
  *
- *   load.c     finds the two libraries     current.c  the driver's context, errors
+ *   load.c     finds the libraries         current.c  the driver's context, errors
  *   memory.c   memory, in segments         module.c   texts become functions
  *   device.c   one device: copies, launches; which there are
  *   graph.c    what a program does, as graphs
+ *   nccl.c     memory goes to devices of other processes
  */
 #ifndef RUN_CUDA_H
 #define RUN_CUDA_H
@@ -37,6 +40,9 @@ typedef struct cuda_found {
 	const char *driver, *nvrtc; /* files; "" if missing */
 	int32_t driver_version; /* 12040: CUDA 12.4 */
 	int32_t nvrtc_version;
+	/* for meshes; "" if there is none, and why */
+	const char *nccl, *no_nccl;
+	int32_t nccl_version; /* 22809: 2.28.9 */
 	int32_t n;
 	struct cuda_card {
 		char name[96];

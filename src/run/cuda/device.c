@@ -34,6 +34,19 @@ static char *slot(const cuda_device *d, int32_t i)
 	return d->stage + (size_t)i * CUDA_SLOT_BYTES;
 }
 
+/* Between enter and leave. */
+static cu_result await_slot(cuda_device *d, int32_t i)
+{
+	cu_result r = d->l.event_query(d->idle[i]);
+
+	if (r != CU_NOT_READY)
+		return r;
+	cuda_leave(d);
+	cuda_await_peers(d);
+	cuda_enter(d);
+	return d->l.event_wait(d->idle[i]);
+}
+
 static void put(run_device *base, void *to, const void *host, size_t n)
 {
 	cuda_device *d = (cuda_device *)base;
@@ -48,7 +61,7 @@ static void put(run_device *base, void *to, const void *host, size_t n)
 		size_t k = piece(n - at);
 
 		d->slot %= CUDA_SLOTS;
-		r = d->l.event_wait(d->idle[i]);
+		r = await_slot(d, i);
 		if (r != CU_OK)
 			break;
 		memcpy(slot(d, i), (const char *)host + at, k);
@@ -94,6 +107,7 @@ static void get(run_device *base, void *host, const void *from, size_t n)
 	if (n == 0)
 		return;
 	cuda_flush(d);
+	cuda_await_peers(d);
 	cuda_enter(d);
 	for (size_t at = 0; r == CU_OK && at < n; at += most)
 		r = get_some(d, (char *)host + at, address(from) + at,
@@ -116,6 +130,47 @@ static void copy(run_device *base, void *to, const void *from, size_t n)
 	cuda_enter(d);
 	cuda_check(d, d->l.copy(address(to), address(from), n, d->stream),
 		"cannot copy on the device", "");
+	cuda_leave(d);
+}
+
+/* Steps of 2 GB and more are too long for the driver, and it reserves the right to
+ * refuse others. */
+static cu_result copy_as_rows(cuda_device *d, const cu_rows *r)
+{
+	cu_result ok = CU_INVALID;
+
+	if (r->to.step <= INT32_MAX && r->from.step <= INT32_MAX)
+		ok = d->l.copy_rows(r, d->stream);
+	if (ok != CU_INVALID)
+		return ok;
+	ok = CU_OK;
+	for (size_t i = 0; ok == CU_OK && i < r->rows; i++)
+		ok = d->l.copy(r->to.at + i * r->to.step,
+			r->from.at + i * r->from.step, r->n, d->stream);
+	return ok;
+}
+
+static void copy_rows(run_device *base, void *to, size_t to_step,
+	const void *from, size_t from_step, size_t n, size_t rows)
+{
+	cuda_device *d = (cuda_device *)base;
+	cu_rows r = {.n = n, .rows = rows};
+
+	if (n == 0 || rows == 0)
+		return;
+	if (rows == 1 || (to_step == n && from_step == n)) {
+		copy(base, to, from, n * rows);
+		return;
+	}
+	r.from.type = r.to.type = CU_OF_DEVICE;
+	r.from.at = address(from);
+	r.from.step = from_step;
+	r.to.at = address(to);
+	r.to.step = to_step;
+	cuda_flush(d);
+	cuda_enter(d);
+	cuda_check(d, copy_as_rows(d, &r), "cannot copy rows on the device",
+		"");
 	cuda_leave(d);
 }
 
@@ -233,6 +288,7 @@ static void sync(run_device *base)
 	if (d->context == NULL)
 		return;
 	cuda_flush(d);
+	cuda_await_peers(d);
 	cuda_enter(d);
 	cuda_check(d, d->l.stream_wait(d->stream), "cannot wait for the device", "");
 	d->n_launched = 0;
@@ -250,6 +306,7 @@ static void close_device(void *what)
 		return;
 	/* errors do not matter any more */
 	if (d->l.push(d->context) == CU_OK) {
+		cuda_peers_end(d);
 		(void)d->l.stream_wait(d->stream);
 		cuda_modules_end(d);
 		cuda_memory_end(d);
@@ -340,6 +397,7 @@ run_device *cuda_open(arena *a, int32_t number, const char *cache_dir)
 		.get = get,
 		.copy = copy,
 		.fill = fill,
+		.copy_rows = copy_rows,
 		.load = cuda_load,
 		.find = cuda_find,
 		.launch = launch,
@@ -352,7 +410,8 @@ run_device *cuda_open(arena *a, int32_t number, const char *cache_dir)
 		.follow = cuda_follow,
 		.lead = cuda_lead,
 		.stats = stats,
-		.usage = usage};
+		.usage = usage,
+		.peers = &cuda_peers};
 	cuda_load_driver(&d->l, a);
 	find_card(d, number);
 	cuda_load_nvrtc(&d->rtc, a, d->l.version_number);
@@ -372,6 +431,7 @@ struct look {
 	arena *a;
 	cu_library l;
 	rtc_library rtc;
+	nccl_library nccl;
 };
 
 static void look_driver(void *arg)
@@ -386,6 +446,13 @@ static void look_nvrtc(void *arg)
 	struct look *k = arg;
 
 	cuda_load_nvrtc(&k->rtc, k->a, k->l.version_number);
+}
+
+static void look_nccl(void *arg)
+{
+	struct look *k = arg;
+
+	cuda_load_nccl(&k->nccl, k->a);
 }
 
 static void look_card(const struct look *k, struct cuda_card *c, int i)
@@ -411,7 +478,7 @@ void cuda_look(arena *a, cuda_found *out)
 	env *e = arena_env(a);
 
 	k->a = a;
-	*out = (cuda_found){.driver = "", .nvrtc = ""};
+	*out = (cuda_found){.driver = "", .nvrtc = "", .nccl = ""};
 	if (env_run(e, look_driver, k) < 0) {
 		out->missing = arena_strdup(a, env_diag(e)->text);
 		return;
@@ -426,6 +493,12 @@ void cuda_look(arena *a, cuda_found *out)
 		out->missing = arena_printf(
 			a, "the driver %s finds no NVIDIA GPU", k->l.path);
 		return;
+	}
+	if (env_run(e, look_nccl, k) < 0) {
+		out->no_nccl = arena_strdup(a, env_diag(e)->text);
+	} else {
+		out->nccl = k->nccl.path;
+		out->nccl_version = k->nccl.version_number;
 	}
 	if (env_run(e, look_nvrtc, k) < 0) {
 		out->missing = arena_strdup(a, env_diag(e)->text);

@@ -1,5 +1,5 @@
 /*
- * load.c: finds the driver and the run-time compiler, and what is in them.
+ * load.c: finds the driver, the run-time compiler and NCCL, and what is in them.
  */
 #include "run/cuda/local.h"
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { LEAST_DRIVER = 12000, LEAST_NVRTC = 12000 };
+enum { LEAST_DRIVER = 12000, LEAST_NVRTC = 12000, LEAST_NCCL = 21800 };
 
 struct symbol {
 	const char *name;
@@ -113,88 +113,150 @@ void cuda_load_driver(cu_library *l, arena *a)
 			cuda_error(l, a, r));
 }
 
-/* ---- the compiler ------------------------------------------------------ */
+/* ---- libraries of the toolkit ------------------------------------------ */
 
 struct search {
 	arena *a;
-	rtc_library *l;
+	void **handle;
+	const char **path;
+	void *library; /* that `take` fills in */
 	int driver_version;
 	str looked; /* for the message: what was tried, and why it was not taken */
+	/* why the library that was loaded cannot be taken; NULL: it is */
+	const char *(*take)(struct search *q);
 };
 
-static bool refuse(struct search *q, const char *why)
+static bool try_file(struct search *q, const char *path)
 {
+	const char *why;
+
+	*q->path = arena_strdup(q->a, path);
+	*q->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	why = *q->handle == NULL ? "not there" : q->take(q);
+	if (why == NULL)
+		return true;
 	str_printf(&q->looked, "%s%s (%.160s)", q->looked.n > 0 ? ", " : "",
-		q->l->path, why);
-	if (q->l->handle != NULL)
-		dlclose(q->l->handle);
-	q->l->handle = NULL;
+		path, why);
+	if (*q->handle != NULL)
+		dlclose(*q->handle);
+	*q->handle = NULL;
 	return false;
 }
 
+/* A named file, or these names, where the loader looks and in the toolkit. */
+static bool search(struct search *q, const char *variable,
+	const char *const *name, int32_t n)
+{
+	static const char *const folders[] = {
+		"", "/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"};
+	const char *named = setting(variable);
+
+	if (named != NULL)
+		return try_file(q, named);
+	for (int32_t i = 0; i < 3; i++)
+		for (int32_t k = 0; k < n; k++)
+			if (try_file(q, arena_printf(q->a, "%s%s", folders[i],
+						name[k])))
+				return true;
+	return false;
+}
+
+/* ---- the compiler ------------------------------------------------------ */
+
 /* Machine code of a later major version than the driver's cannot be loaded. */
-static bool try_nvrtc(struct search *q, const char *path)
+static const char *take_nvrtc(struct search *q)
 {
 	static const struct symbol symbols[] = {
 #define RTC(name, symbol, params) {symbol, offsetof(rtc_library, name)},
 #include "run/cuda/nvrtc.def"
 #undef RTC
 	};
-	rtc_library *l = q->l;
+	rtc_library *l = q->library;
 	int major = 0, minor = 0;
-	const char *missing;
-
-	l->path = arena_strdup(q->a, path);
-	l->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (l->handle == NULL)
-		return refuse(q, "not there");
-	missing = bind(
+	const char *missing = bind(
 		l->handle, l, symbols, sizeof symbols / sizeof *symbols);
+
 	if (missing != NULL)
-		return refuse(q, arena_printf(q->a, "has no %s", missing));
+		return arena_printf(q->a, "has no %s", missing);
 	if (l->version(&major, &minor) != 0)
-		return refuse(q, "does not tell its version");
+		return "does not tell its version";
 	l->version_number = 1000 * major + 10 * minor;
 	if (l->version_number < LEAST_NVRTC)
-		return refuse(q, arena_printf(q->a, "version %s is too old",
-					 dotted(q->a, l->version_number)));
+		return arena_printf(q->a, "version %s is too old",
+			dotted(q->a, l->version_number));
 	if (major > q->driver_version / 1000)
-		return refuse(q,
-			arena_printf(q->a,
-				"version %s makes code that the driver, of "
-				"CUDA %s, cannot load",
-				dotted(q->a, l->version_number),
-				dotted(q->a, q->driver_version)));
-	return true;
-}
-
-static bool search_nvrtc(struct search *q)
-{
-	static const char *const names[] = {
-		"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-	static const char *const folders[] = {
-		"", "/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"};
-	const char *named = setting("TENON_NVRTC");
-
-	if (named != NULL)
-		return try_nvrtc(q, named);
-	for (int32_t i = 0; i < 3; i++)
-		for (int32_t k = 0; k < 3; k++)
-			if (try_nvrtc(q, arena_printf(q->a, "%s%s", folders[i],
-						 names[k])))
-				return true;
-	return false;
+		return arena_printf(q->a,
+			"version %s makes code that the driver, of CUDA %s, "
+			"cannot load",
+			dotted(q->a, l->version_number),
+			dotted(q->a, q->driver_version));
+	return NULL;
 }
 
 void cuda_load_nvrtc(rtc_library *l, arena *a, int driver_version)
 {
-	struct search q = {a, l, driver_version, str_new(a)};
+	static const char *const names[] = {
+		"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+	struct search q = {.a = a,
+		.handle = &l->handle,
+		.path = &l->path,
+		.library = l,
+		.driver_version = driver_version,
+		.looked = str_new(a),
+		.take = take_nvrtc};
 
-	if (!search_nvrtc(&q))
+	if (!search(&q, "TENON_NVRTC", names, 3))
 		env_fail(arena_env(a), TN_ECOMPILE, "cuda.nvrtc", (loc){0},
 			"NVIDIA's run-time compiler is not found; looked for: "
 			"%.700s; install NVRTC 12.0 or later, not of a later "
 			"major version than the driver (CUDA %s), or name its "
 			"libnvrtc.so in TENON_NVRTC",
 			q.looked.at, dotted(a, driver_version));
+}
+
+/* ---- between processes ------------------------------------------------- */
+
+const char *cuda_nccl_version(arena *a, int version)
+{
+	return arena_printf(a, "%d.%d.%d", version / 10000,
+		version / 100 % 100, version % 100);
+}
+
+static const char *take_nccl(struct search *q)
+{
+	static const struct symbol symbols[] = {
+#define NCCL(result, name, symbol, params)                                     \
+	{symbol, offsetof(nccl_library, name)},
+#include "run/cuda/nccl.def"
+#undef NCCL
+	};
+	nccl_library *l = q->library;
+	const char *missing = bind(
+		l->handle, l, symbols, sizeof symbols / sizeof *symbols);
+
+	if (missing != NULL)
+		return arena_printf(q->a, "has no %s", missing);
+	if (l->version(&l->version_number) != NCCL_OK)
+		return "does not tell its version";
+	return l->version_number >= LEAST_NCCL
+		? NULL
+		: arena_printf(q->a, "version %s is too old",
+			  cuda_nccl_version(q->a, l->version_number));
+}
+
+void cuda_load_nccl(nccl_library *l, arena *a)
+{
+	static const char *const names[] = {"libnccl.so.2", "libnccl.so"};
+	struct search q = {.a = a,
+		.handle = &l->handle,
+		.path = &l->path,
+		.library = l,
+		.looked = str_new(a),
+		.take = take_nccl};
+
+	if (!search(&q, "TENON_NCCL", names, 2))
+		env_fail(arena_env(a), TN_EINVAL, "cuda.nccl", (loc){0},
+			"NCCL is not found; looked for: %.700s; install NCCL "
+			"2.18 or later, or name its libnccl.so.2 in TENON_NCCL",
+			q.looked.at);
 }

@@ -21,12 +21,36 @@ typedef struct cu_update_result {
 	void *node, *from; /* where it failed */
 } cu_update_result;
 typedef struct rtc_program_ *rtc_program;
+typedef struct cu_rows { /* a copy of rows: from the first half to the second */
+	struct cu_rows_end {
+		size_t x, y;
+		int type; /* CU_OF_DEVICE */
+		void *host;
+		cu_address at;
+		void *array;
+		size_t step;
+	} from, to;
+	size_t n, rows;
+} cu_rows;
+
+typedef int nccl_result;
+typedef struct nccl_comm_ *nccl_comm;
+typedef struct nccl_id {
+	char bytes[RUN_PEERS_ID];
+} nccl_id;
+typedef struct nccl_config { /* as of NCCL 2.14: later ones have more */
+	size_t size;
+	unsigned magic, version;
+	int waits; /* 0: calls return NCCL_GOES_ON where they would wait */
+} nccl_config;
 
 /* Numbers of the driver's interface. */
 enum {
 	CU_OK = 0,
+	CU_INVALID = 1, /* an argument */
 	CU_NO_MEMORY = 2,
 	CU_NO_DEVICE = 100,
+	CU_NOT_READY = 600,
 	CU_UNITS = 16, /* attributes of a device */
 	CU_UNIT_THREADS = 39,
 	CU_MAJOR = 75,
@@ -34,8 +58,18 @@ enum {
 	CU_SHARED_BYTES = 8, /* attribute of a function */
 	CU_OWN_STREAM = 1, /* a stream that does not wait for the default one */
 	CU_NO_TIMES = 2,   /* an event that only tells that something is done */
-	CU_RELAXED = 2	   /* other threads may call what they like meanwhile */
+	CU_RELAXED = 2,	   /* other threads may call what they like meanwhile */
+	CU_OF_DEVICE = 2   /* kind of memory */
 };
+
+/* .. and of NCCL's. */
+enum {
+	NCCL_OK = 0,
+	NCCL_GOES_ON = 7,
+	NCCL_BYTES = 0, /* the dtype */
+	NCCL_CONFIG_VERSION = 21400
+};
+#define NCCL_CONFIG_MAGIC 0xcafebeefu
 
 typedef struct cu_library {
 	void *handle;
@@ -55,12 +89,25 @@ typedef struct rtc_library {
 #undef RTC
 } rtc_library;
 
+typedef struct nccl_library {
+	void *handle;
+	const char *path;
+	int version_number; /* 22809: 2.28.9 */
+#define NCCL(result, name, symbol, params) result (*name) params;
+#include "run/cuda/nccl.def"
+#undef NCCL
+} nccl_library;
+
 /* ---- load.c ------------------------------------------------------------ */
 
 /* Both throw as cuda_open. The libraries stay loaded until the process ends:
  * they have threads and handlers of their own. */
 void cuda_load_driver(cu_library *l, arena *a);
 void cuda_load_nvrtc(rtc_library *l, arena *a, int driver_version);
+/* Throws TN_EINVAL [cuda.nccl] */
+void cuda_load_nccl(nccl_library *l, arena *a);
+/* 22809 as "2.28.9" */
+const char *cuda_nccl_version(arena *a, int version);
 /* "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected" */
 const char *cuda_error(const cu_library *l, arena *a, cu_result r);
 
@@ -94,6 +141,7 @@ typedef struct cuda_device {
 	cu_event idle[CUDA_SLOTS]; /* the last copy of the slot is done */
 	int32_t slot;		   /* the next one */
 	cu_event order; /* between the stream and those of others */
+	struct cuda_group *group; /* nccl.c; NULL: not used */
 	cuda_memory memory;
 	/* names of the launches since the last wait */
 	char first_launch[128], last_launch[128];
@@ -154,6 +202,14 @@ void cuda_begin(run_device *d, arena *a, run_lists **lists);
 void cuda_start(run_device *d);
 void cuda_finish(run_device *d);
 void cuda_cancel(run_device *d);
+
+/* ---- nccl.c ------------------------------------------------------------ */
+
+extern const run_peers cuda_peers;
+/* Before the host waits for the device: waits until what other processes send has
+ * arrived; throws if one of them is gone. Not between enter and leave. */
+void cuda_await_peers(cuda_device *d);
+void cuda_peers_end(cuda_device *d);
 
 /* ---- module.c ---------------------------------------------------------- */
 

@@ -96,6 +96,9 @@ static cu_result ask(cuda_device *d, size_t n, cu_address *at)
 	if (r != CU_NO_MEMORY)
 		return r;
 	/* work that was launched may still use what is returned */
+	cuda_leave(d);
+	cuda_await_peers(d);
+	cuda_enter(d);
 	r = d->l.stream_wait(d->stream);
 	if (r != CU_OK)
 		return r;
