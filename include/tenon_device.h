@@ -60,6 +60,12 @@ typedef struct tn_device_stats {
 	 * name of the last one, or "" */
 	int64_t n_host;
 	const char *host;
+	/* on a mesh: bytes that this process has sent from its device to those of
+	 * others, and those that went through the memory of the hosts; and what
+	 * connects the devices ("NCCL 2.28.9"), or why nothing does; "": no tensor
+	 * was moved yet; borrowed from the context */
+	int64_t bytes_to_peers, bytes_by_host;
+	const char *peers;
 } tn_device_stats;
 
 TN_API void tn_context_device_stats(

@@ -105,7 +105,8 @@ static int64_t next_key(void *arg)
 tensors *api_tensors(tn_context *c)
 {
 	tensor_backend b = {c, compile_recorded, run_recorded, failed_calls,
-		next_key, api_shard_bytes, api_shard_move, c->device};
+		next_key, api_shard_bytes, api_shard_move, api_shard_carry,
+		c->device};
 
 	if (c->t == NULL) {
 		c->t = tensors_new(c->a, &b);

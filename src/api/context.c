@@ -170,6 +170,7 @@ void tn_context_free(tn_context *c)
 	m = c->o.memory;
 	tensors_end(c->t);
 	api_context_ends(c);
+	api_carrier_close(c);
 	api_shard_close(c);
 	arena_free(c->a);
 	env_free(c->e);

@@ -162,6 +162,13 @@ static void add_json(str *s, const cuda_found *f)
 		(int)f->driver_version);
 	str_json(s, f->nvrtc);
 	str_printf(s, ",\"nvrtc_version\":%d", (int)f->nvrtc_version);
+	str_add(s, ",\"nccl\":");
+	str_json(s, f->nccl);
+	str_printf(s, ",\"nccl_version\":%d", (int)f->nccl_version);
+	if (f->no_nccl != NULL) {
+		str_add(s, ",\"nccl_missing\":");
+		str_json(s, f->no_nccl);
+	}
 	if (f->missing != NULL) {
 		str_add(s, ",\"missing\":");
 		str_json(s, f->missing);
@@ -192,6 +199,15 @@ static void add_lines(str *s, const cuda_found *f)
 	if (f->nvrtc[0] != '\0')
 		str_printf(s, "NVRTC    %s, version %d.%d\n", f->nvrtc,
 			f->nvrtc_version / 1000, f->nvrtc_version % 1000 / 10);
+	if (f->nccl[0] != '\0')
+		str_printf(s, "NCCL     %s, version %d.%d.%d\n", f->nccl,
+			f->nccl_version / 10000, f->nccl_version / 100 % 100,
+			f->nccl_version % 100);
+	else if (f->no_nccl != NULL)
+		str_printf(s,
+			"NCCL     not there: processes of a mesh move tensors "
+			"through the memory of their hosts: %s\n",
+			f->no_nccl);
 	if (f->missing != NULL)
 		str_printf(s, "cuda     not usable: %s\n", f->missing);
 }
@@ -225,23 +241,6 @@ tn_status tn_devices_text(char **out, tn_context *c, bool json)
 	*out = NULL;
 	return c == NULL ? api_null("the context")
 			 : api_call(c, list_devices, &k);
-}
-
-void tn_context_device_stats(const tn_context *c, tn_device_stats *out)
-{
-	run_usage u = {0};
-
-	if (c == NULL)
-		return;
-	if (c->device->usage != NULL)
-		c->device->usage(c->device, &u);
-	*out = (tn_device_stats){.name = c->o.device,
-		.bytes_used = u.bytes_used,
-		.bytes_reserved = u.bytes_reserved,
-		.n_launches = u.n_launches,
-		.n_graphs = u.n_graphs,
-		.n_host = c->n_host,
-		.host = c->host_row != NULL ? c->host_row : ""};
 }
 
 static void wait(void *arg)

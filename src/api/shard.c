@@ -6,6 +6,7 @@
  *   layouts have the same number
  */
 #include "api/shard.h"
+#include "system/eval.h"
 
 #include <stdlib.h>
 
@@ -437,4 +438,45 @@ size_t api_shard_bytes(void *arg, int32_t number, const ir_type *type)
 
 	return (size_t)api_shard_of(c)->placement.at[number].elems *
 		dtype_size(type->dtype);
+}
+
+bool api_empty_parts(
+	tn_context *c, const api_placement *p, tn_dtype t, void *out)
+{
+	arena *a = arena_child(c->a);
+	ir_system *s = ir_system_new(a, ix_new(a));
+	const expr *e = ir_identity(s, p->monoid, 0, t);
+	ir_number v = {0};
+	bool first = true;
+
+	if (dtype_is_float(t))
+		v.f = e->c.f;
+	else
+		v.i = e->c.i;
+	for (int32_t m = 0; m < p->mesh->m.n; m++)
+		if (p->parts >> m & 1)
+			first &= shard_mesh_at(&p->mesh->m, api_shard_rank(c), m) == 0;
+	for (int64_t i = 0; !first && i < p->elems; i++)
+		eval_store(t, out, i, v);
+	arena_free(a);
+	return !first;
+}
+
+shard_transfer *api_value_transfer(tn_context *c, arena *a, const ir_type *type,
+	int32_t from, int32_t to)
+{
+	const api_shard *s = api_shard_of(c);
+	const api_placement *p = &s->placement.at[from];
+	const api_placement *q = &s->placement.at[to];
+	const tn_mesh *mesh = from != 0 ? p->mesh : q->mesh;
+	shard_layout whole =
+		shard_replicated(shape_numel(type->shape, type->rank));
+
+	if (from != 0 && to != 0 && p->mesh != q->mesh)
+		env_fail(c->e, TN_EINVAL, "shard.mesh", (loc){0},
+			"a tensor is used on another mesh than its own: use "
+			"tn_full of it");
+	return shard_transfer_new(a, &mesh->m, api_shard_rank(c),
+		from != 0 ? &p->l : &whole, p->parts, to != 0 ? &q->l : &whole,
+		"a tensor");
 }

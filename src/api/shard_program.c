@@ -30,7 +30,7 @@ static void make_joiner(arena *a, void *arg)
 	compile_options o = api_compile_options(c);
 	joiner *j = arena_copy(a, like, sizeof *like);
 	compilation *m = compile_new_system(a,
-		shard_joiner(a, j->monoid, j->n_comp, j->acc, JOIN_AT_ONCE),
+		shard_joiner(a, j->monoid, j->n_comp, j->acc, JOIN_AT_ONCE, 2),
 		&o);
 
 	j->exec = api_compile(c, a, m);
@@ -109,28 +109,6 @@ static void join_values(void *arg, int64_t n, void *far, const void *next)
 	join_some(m->c, m->monoid, 1, &m->dtype, n, &far, &b);
 }
 
-/* Sets the neutral element on all but the first process along its axes. */
-static void empty_parts(
-	tn_context *c, const api_placement *p, tn_dtype t, void *out)
-{
-	arena *a = arena_child(c->a);
-	ir_system *s = ir_system_new(a, ix_new(a));
-	const expr *e = ir_identity(s, p->monoid, 0, t);
-	ir_number v = {0};
-	bool first = true;
-
-	if (dtype_is_float(t))
-		v.f = e->c.f;
-	else
-		v.i = e->c.i;
-	for (int32_t m = 0; m < p->mesh->m.n; m++)
-		if (p->parts >> m & 1)
-			first &= shard_mesh_at(&p->mesh->m, api_shard_rank(c), m) == 0;
-	for (int64_t i = 0; !first && i < p->elems; i++)
-		eval_store(t, out, i, v);
-	arena_free(a);
-}
-
 struct move_call {
 	tn_context *c;
 	const ir_type *type;
@@ -144,32 +122,23 @@ static void move(arena *a, void *arg)
 	const struct move_call *k = arg;
 	tn_context *c = k->c;
 	const ir_type *type = k->type;
-	int32_t from = k->from, to = k->to;
 	api_shard *s = api_shard_of(c);
-	const api_placement *p = &s->placement.at[from];
-	const api_placement *q = &s->placement.at[to];
-	const tn_mesh *mesh = from != 0 ? p->mesh : q->mesh;
-	shard_layout whole =
-		shard_replicated(shape_numel(type->shape, type->rank));
+	const api_placement *p = &s->placement.at[k->from];
+	const api_placement *q = &s->placement.at[k->to];
 	struct value_move m = {c, p->monoid, type->dtype};
 	shard_elems e = {.size = dtype_size(type->dtype),
 		.combine = join_values,
 		.arg = &m,
 		.what = "a tensor"};
-	shard_transfer *t;
+	shard_transfer *t = api_value_transfer(c, a, type, k->from, k->to);
 
-	if (from != 0 && to != 0 && p->mesh != q->mesh)
-		env_fail(c->e, TN_EINVAL, "shard.mesh", (loc){0},
-			"a tensor is used on another mesh than its own: use "
-			"tn_full of it");
-	t = shard_transfer_new(a, &mesh->m, api_shard_rank(c),
-		from != 0 ? &p->l : &whole, p->parts, to != 0 ? &q->l : &whole,
-		"a tensor");
 	shard_transfer_run(t, a, s->link, &e, k->data, k->out);
 	if (q->parts != 0)
-		empty_parts(c, q, type->dtype, k->out);
+		(void)api_empty_parts(c, q, type->dtype, k->out);
 	s->n_moves += shard_transfer_sent(t) > 0;
 	s->bytes_sent += shard_transfer_sent(t) * (int64_t)e.size;
+	if (!c->device->is_host)
+		s->bytes_by_host += shard_transfer_sent(t) * (int64_t)e.size;
 }
 
 void api_shard_move(void *arg, const ir_type *type, int32_t from,
@@ -191,6 +160,8 @@ struct api_parted {
 	plan_exec **phase; /* compiled; NULL for an empty phase */
 	uint64_t hash;
 	int32_t n_moves;
+	bool moves; /* on any process */
+	bool began; /* the current run, and not only what it needs */
 };
 
 /* The mesh of a program; NULL: nothing in it has a placement. */
@@ -302,6 +273,20 @@ static bool *kept_outputs(arena *a, const ir_program *p, const tensor_placing *w
 	return keep;
 }
 
+static void count_moves(api_parted *q)
+{
+	for (int32_t i = 0; i < q->p->phase.n; i++) {
+		const shard_phase *p = &q->p->phase.at[i];
+
+		for (int32_t k = 0; k < p->job.n; k++) {
+			const shard_transfer *t = p->job.at[k].transfer;
+
+			q->n_moves += shard_transfer_sent(t) > 0;
+			q->moves |= shard_transfer_is_sent(t);
+		}
+	}
+}
+
 api_parted *api_shard_compile(
 	tn_context *c, arena *a, compilation *m, tensor_placing *w)
 {
@@ -330,10 +315,7 @@ api_parted *api_shard_compile(
 	m->o.layout = NULL;
 	q->p = m->local;
 	q->exec = shard_exec_new(a, q->p);
-	for (int32_t i = 0; i < q->p->phase.n; i++)
-		for (int32_t k = 0; k < q->p->phase.at[i].job.n; k++)
-			q->n_moves += shard_transfer_sent(
-				q->p->phase.at[i].job.at[k].transfer) > 0;
+	count_moves(q);
 	for (int32_t i = 0; i < w->n_out; i++) {
 		api_placement out = {.mesh = mesh, .monoid = IR_SUM};
 
@@ -406,6 +388,8 @@ static void run(void *arg)
 		r.put = put;
 		r.copy = copy;
 	}
+	if (q->moves)
+		r.device = api_shard_device(q->c);
 	if (s->debug && s->link != NULL)
 		s->link->agree(s->link, q->c->e, q->hash, "a program");
 	if (s->slab_bytes < shard_exec_bytes(q->exec)) {
@@ -418,9 +402,12 @@ static void run(void *arg)
 			: d->alloc(d, s->slab_of, shard_exec_bytes(q->exec));
 		s->slab_bytes = shard_exec_bytes(q->exec);
 	}
+	q->began = true;
 	shard_exec_run(q->exec, s->link, &r, k->in, k->out, s->slab);
 	s->n_moves += q->n_moves;
 	s->bytes_sent += shard_exec_sent(q->exec);
+	if (!d->is_host && r.device == NULL)
+		s->bytes_by_host += shard_exec_sent(q->exec);
 }
 
 void api_shard_run(tn_context *c, api_parted *q, const void *const *in,
@@ -429,10 +416,11 @@ void api_shard_run(tn_context *c, api_parted *q, const void *const *in,
 	struct run_call k = {q, in, out};
 	api_shard *s = api_shard_of(c);
 
+	q->began = false;
 	if (env_run(c->e, run, &k) >= 0)
 		return;
 	/* the others would wait for ever, unless all have failed */
-	if (s->link != NULL && !shard_exec_failed(q->exec))
+	if (s->link != NULL && !(q->began && shard_exec_failed(q->exec)))
 		s->link->stop(s->link, env_diag(c->e)->text);
 	env_rethrow(c->e);
 }

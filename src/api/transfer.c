@@ -1,7 +1,8 @@
 /*
- * transfer.c: tensors and their devices: tensors go from one to another.
+ * transfer.c: tensors and their devices: tensors go from one to another; and what a
+ * device has done so far.
  */
-#include "api/api.h"
+#include "api/shard.h"
 
 #include <stdlib.h>
 
@@ -43,4 +44,24 @@ tn_tensor *tn_at_to(const char *file, int32_t line, tn_context *c, tn_tensor *x)
 	}
 	free(data);
 	return y;
+}
+
+void tn_context_device_stats(const tn_context *c, tn_device_stats *out)
+{
+	run_usage u = {0};
+
+	if (c == NULL)
+		return;
+	if (c->device->usage != NULL)
+		c->device->usage(c->device, &u);
+	*out = (tn_device_stats){.name = c->o.device,
+		.bytes_used = u.bytes_used,
+		.bytes_reserved = u.bytes_reserved,
+		.n_launches = u.n_launches,
+		.n_graphs = u.n_graphs,
+		.n_host = c->n_host,
+		.host = c->host_row != NULL ? c->host_row : "",
+		.bytes_to_peers = c->shard != NULL ? c->shard->bytes_carried : 0,
+		.bytes_by_host = c->shard != NULL ? c->shard->bytes_by_host : 0,
+		.peers = api_peers(c)};
 }

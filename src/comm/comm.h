@@ -5,6 +5,7 @@
  *   ring     moves through memory that all processes of a host share (ring.h)
  *   compare  do all processes have the same value? has one failed?
  *   fold     adds received elements
+ *   carrier  moves memory of devices, which the host does not see
  */
 #ifndef COMM_H
 #define COMM_H
@@ -77,6 +78,13 @@ struct shard_link {
 		size_t n, const char *what);
 	/* throws [shard.differ] on all processes unless all have the same value */
 	void (*agree)(shard_link *l, env *e, uint64_t value, const char *what);
+	/*
+	 * Of something that all processes call, with its number: warn tells the
+	 * others that this process has failed in it, or in a later one; warned: has
+	 * another one? They do not wait, and the link can still be used.
+	 */
+	void (*warn)(shard_link *l, int64_t number);
+	bool (*warned)(shard_link *l, int64_t number);
 	/* makes the operations of all others fail with this text */
 	void (*stop)(shard_link *l, const char *text);
 	void (*close)(shard_link *l);
@@ -106,6 +114,66 @@ void shard_compare(arena *a, shard_link *l, const char *what, uint64_t hash,
  */
 void shard_fail_together(
 	env *e, shard_link *l, int32_t when, const tn_diag *d, const char *what);
+
+/* ---- carrier: between devices (carrier.c) --------------------------------- */
+
+/* Memory of a device that goes to another process, or comes from it. */
+typedef struct shard_load {
+	int64_t peer;
+	bool comes;
+	void *at;
+	size_t n;
+} shard_load;
+
+enum { SHARD_CARRIER_ID = 128, SHARD_CARRIER_WHY = 1024 };
+
+/*
+ * Moves memory of devices between all processes of a link. Its functions throw what
+ * they like; find: what is missing. While they wait for other processes they call
+ * shard_carrier_idle, and shard_carrier_done in the end.
+ */
+typedef struct shard_carrier {
+	void *arg;
+	const char *(*find)(void *arg); /* "NCCL 2.28.9" */
+	void (*identify)(void *arg, char id[SHARD_CARRIER_ID]);
+	void (*join)(void *arg, const char id[SHARD_CARRIER_ID], int64_t rank,
+		int64_t n);
+	/* of loads between two processes, both have the same order */
+	void (*exchange)(void *arg, int32_t n, const shard_load *load);
+	/* broken: at once; else what is on its way arrives. Does not throw. */
+	void (*leave)(void *arg, bool broken);
+	/* of carrier.c */
+	enum {
+		SHARD_CARRIER_CLOSED,
+		SHARD_CARRIER_OPEN,
+		SHARD_CARRIER_MISSING
+	} state;
+	const char *name; /* what find said; or NULL */
+	char why[SHARD_CARRIER_WHY]; /* it is MISSING */
+	bool together; /* all processes have thrown the same, and can go on */
+	env *e;
+	shard_link *link;
+	char what[88]; /* the last operation */
+	int64_t n_calls, began, state_of_idle;
+	bool is_calling;
+} shard_carrier;
+
+/* All processes call it: opens the carrier, unless it is open. false: one process
+ * lacks something, which `why` says. */
+bool shard_carrier_open(env *e, shard_link *l, shard_carrier *c);
+/*
+ * All processes call it, with an open carrier: calls fn(arg), which makes ready what
+ * it needs and calls c->exchange, perhaps without loads. If it throws on one process,
+ * all throw the same, the carrier is closed on all, and can be opened again if
+ * c->together.
+ */
+void shard_carry(env *e, shard_link *l, shard_carrier *c, void (*fn)(void *arg),
+	void *arg, const char *what);
+void shard_carrier_close(shard_carrier *c);
+/* turn: 0, 1 .. of a wait; computes: this process has work of its own. Throws if
+ * another process is gone. */
+void shard_carrier_idle(shard_carrier *c, int64_t turn, bool computes);
+void shard_carrier_done(shard_carrier *c);
 
 /* n processes that are threads of one; free it after all links are closed */
 typedef struct shard_world shard_world;

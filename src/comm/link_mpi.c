@@ -23,9 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TAG_HEAD = 71, TAG_DATA, TAG_STOP, TAG_ASK, TAG_TELL };
+enum { TAG_HEAD = 71, TAG_DATA, TAG_STOP, TAG_ASK, TAG_TELL, TAG_WARN };
 enum { CHUNK = 1 << 30 }; /* bytes of one message: counts are int */
-enum { THREADS_FUNNELED = 1, THREADS_MULTIPLE = 3, ASK_MS = 1000 };
+enum { THREADS_FUNNELED = 1, THREADS_MULTIPLE = 3, ASK_MS = 1000, MOST_LINKS = 1000 };
 
 typedef struct head {
 	char what[88];
@@ -50,6 +50,8 @@ typedef struct mpi_link {
 	mpi_api f;
 	int64_t rank, size, patience;
 	bool begun, failed, closed;
+	int number; /* among the links that this process has had */
+	int64_t warned; /* the greatest number that others have warned of */
 	/* heartbeats */
 	shard_pulse *pulse;
 	uint64_t seen;
@@ -65,7 +67,7 @@ typedef struct mpi_link {
 
 /* ---- waiting ---- */
 
-static void tell_all(mpi_link *m, const char *text)
+static void tell_all(mpi_link *m, int tag, const char *text, uint64_t number)
 {
 	for (int64_t i = 0; i < m->size; i++) {
 		pending *w = i != m->rank ? calloc(1, sizeof *w) : NULL;
@@ -78,7 +80,8 @@ static void tell_all(mpi_link *m, const char *text)
 			continue;
 		}
 		snprintf(w->owned->what, sizeof w->owned->what, "%s", text);
-		mpi_post(&m->f, w->owned, sizeof *w->owned, i, TAG_STOP, &w->request);
+		w->owned->n = number;
+		mpi_post(&m->f, w->owned, sizeof *w->owned, i, tag, &w->request);
 		w->next = m->sent;
 		m->sent = w;
 	}
@@ -87,7 +90,7 @@ static void tell_all(mpi_link *m, const char *text)
 static _Noreturn void leave(mpi_link *m, env *e, const char *text)
 {
 	if (!m->failed)
-		tell_all(m, text);
+		tell_all(m, TAG_STOP, text, 0);
 	m->failed = true;
 	while (m->first != NULL) {
 		request *r = m->first;
@@ -409,12 +412,38 @@ static void broadcast(shard_link *l, env *e, int64_t from, void *data,
 	wait_all(l, e, what);
 }
 
+static void warn(shard_link *l, int64_t number)
+{
+	mpi_link *m = (mpi_link *)l;
+
+	tell_all(m, TAG_WARN + m->number, "", (uint64_t)number);
+}
+
+static bool warned(shard_link *l, int64_t number)
+{
+	mpi_link *m = (mpi_link *)l;
+	int64_t any = mpi_any(&m->f);
+
+	while (mpi_is_there(&m->f, any, TAG_WARN + m->number)) {
+		head h = {{0}, 0};
+		mpi_handle r = {NULL};
+
+		mpi_expect(&m->f, &h, sizeof h, any,
+			TAG_WARN + m->number, &r);
+		while (!mpi_is_done(&m->f, &r))
+			;
+		if (m->warned < (int64_t)h.n)
+			m->warned = (int64_t)h.n;
+	}
+	return m->warned >= number;
+}
+
 static void stop(shard_link *l, const char *text)
 {
 	mpi_link *m = (mpi_link *)l;
 
 	if (!m->failed)
-		tell_all(m, text);
+		tell_all(m, TAG_STOP, text, 0);
 	m->failed = true;
 }
 
@@ -557,10 +586,10 @@ static void linger(mpi_link *m)
 }
 
 /*
- * The links of this process, and whether the first one began what MPI does: then
+ * The links of this process, those that it has had, and whether the first one began what MPI does: then
  * the last one ends it. MPI cannot begin again.
  */
-static atomic_int n_links;
+static atomic_int n_links, n_made;
 static atomic_bool started;
 
 static void close_link(shard_link *l)
@@ -644,6 +673,7 @@ static void begin(mpi_link *m, env *e)
 		atomic_store(&started, true);
 	}
 	atomic_fetch_add(&n_links, 1);
+	m->number = atomic_fetch_add(&n_made, 1) % MOST_LINKS;
 	m->begun = true;
 	m->f.query_thread(&threads);
 	m->talks = threads >= THREADS_MULTIPLE;
@@ -668,6 +698,8 @@ shard_link *shard_mpi_link(arena *a, int64_t patience)
 		.barrier = barrier,
 		.broadcast = broadcast,
 		.agree = agree,
+		.warn = warn,
+		.warned = warned,
 		.stop = stop,
 		.close = close_link,
 		.raw = raw,

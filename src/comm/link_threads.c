@@ -51,6 +51,7 @@ struct shard_world {
 	pthread_cond_t changed;
 	bool failed;
 	char text[300];
+	atomic_int_fast64_t warned; /* the greatest number */
 	/* barrier and agree */
 	int64_t arrived, turn;
 	uint64_t value;
@@ -85,6 +86,21 @@ static void stop(shard_link *l, const char *text)
 	pthread_mutex_lock(&w->lock);
 	fail_locked(w, text);
 	pthread_mutex_unlock(&w->lock);
+}
+
+static void warn(shard_link *l, int64_t number)
+{
+	shard_world *w = ((member *)l)->w;
+
+	pthread_mutex_lock(&w->lock);
+	if (atomic_load(&w->warned) < number)
+		atomic_store(&w->warned, number);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static bool warned(shard_link *l, int64_t number)
+{
+	return atomic_load(&((member *)l)->w->warned) >= number;
 }
 
 static void drop_requests(member *m)
@@ -419,6 +435,8 @@ shard_world *shard_world_new(int64_t n)
 					    .barrier = barrier,
 					    .broadcast = broadcast,
 					    .agree = agree,
+					    .warn = warn,
+					    .warned = warned,
 					    .stop = stop,
 					    .close = close_link,
 					    .idle = idle},

@@ -13,8 +13,9 @@
  * compare whether one has failed. Most programs write in place after that; tensors
  * that are written before are copied first.
  *
- * Arrays may be in memory that is not the host's; then moves go through copies,
- * because processes exchange memory of the host.
+ * Arrays may be in memory that is not the host's. Then moves go from device to device,
+ * if these are connected (carry.c), else through copies, because processes exchange
+ * memory of the host.
  */
 #include "layout/layout.h"
 #include "system/eval.h"
@@ -40,6 +41,7 @@ struct shard_exec {
 	int32_t failed; /* the phase that failed, or -1 */
 	tn_diag diag;	/* of that failure */
 	bool together;
+	arena *kept_of; /* copies of inputs */
 };
 
 /* A phase, for env_run. */
@@ -226,6 +228,62 @@ static void exchange(shard_exec *x, arena *scratch, shard_link *l,
 	weave(p, j->to, j->n, w.size, to->elems, b, out, true);
 }
 
+typedef struct carry_call {
+	shard_exec *x;
+	arena *scratch;
+	shard_link *l;
+	const shard_runner *r;
+	const shard_job *j;
+} carry_call;
+
+/* From device to device. */
+static void carry_job(void *arg)
+{
+	const carry_call *k = arg;
+	const shard_job *j = k->j;
+	shard_cargo c = {.n = j->n, .monoid = j->monoid};
+
+	for (int32_t i = 0; i < j->n; i++) {
+		c.dtype[i] = k->x->p->array.at[j->from[i]].dtype;
+		c.from[i] = k->x->data[j->from[i]];
+		c.to[i] = k->x->data[j->to[i]];
+	}
+	shard_transfer_carry(j->transfer, k->scratch, k->l, k->r->device, &c);
+}
+
+/* Has an input been written before phase i? */
+static bool has_written(const shard_exec *x, int32_t i)
+{
+	const shard_program *p = x->p;
+	const ir_system *s = p->p->s;
+
+	for (int32_t k = 0; k < s->output.n && k < s->store.n; k++) {
+		int32_t y = p->output[k];
+
+		if (y < 0 || s->store.at[k] < 0 ||
+			bytes_of(&p->array.at[y]) == 0)
+			continue;
+		if (p->array.at[y].memory >= 0 ? p->array.at[y].phase < i
+					       : x->at[y].where == SPOT_INPUT)
+			return true;
+	}
+	return false;
+}
+
+/* If all processes fail alike before anything was written, they can go on. */
+static void carry(shard_exec *x, arena *scratch, shard_link *l,
+	const shard_runner *r, const shard_job *j, int32_t phase)
+{
+	carry_call k = {x, scratch, l, r, j};
+	env *e = arena_env(x->a);
+
+	if (env_run(e, carry_job, &k) >= 0)
+		return;
+	arena_free(scratch); /* memory of the device */
+	x->together = r->device->carrier->together && !has_written(x, phase);
+	env_rethrow(e);
+}
+
 static void run_job(shard_exec *x, arena *scratch, shard_link *l,
 	const shard_runner *r, const shard_job *j)
 {
@@ -307,7 +365,10 @@ static void enter_phase(shard_exec *x, shard_link *l, const shard_runner *r,
 	for (int32_t k = 0; k < q->job.n; k++) {
 		arena *scratch = arena_child(x->a);
 
-		run_job(x, scratch, l, r, &q->job.at[k]);
+		if (r->device != NULL)
+			carry(x, scratch, l, r, &q->job.at[k], i);
+		else
+			run_job(x, scratch, l, r, &q->job.at[k]);
 		arena_free(scratch);
 	}
 	for (int32_t k = 0; k < q->in.n; k++)
@@ -382,10 +443,16 @@ static void ask(void *arg)
 		env_fail(e, d->status, d->rule, (loc){0}, "%s", d->text);
 }
 
+static void drop_kept(shard_exec *x)
+{
+	arena_free(x->kept_of);
+	x->kept_of = NULL;
+}
+
 static void run_checked(shard_exec *x, shard_link *l, const shard_runner *r,
 	const void *const *in, void *const *out)
 {
-	arena *a = arena_child(x->a);
+	arena *a = x->kept_of = arena_child(x->a);
 	void **kept = arena_array(a, void *, x->p->p->s->output.n + 1);
 	void *const *memory = (void *const *)(uintptr_t)in;
 	ask_call c = {x, l};
@@ -397,10 +464,10 @@ static void run_checked(shard_exec *x, shard_link *l, const shard_runner *r,
 	if (env_run(arena_env(a), ask, &c) < 0) {
 		x->together = env_diag(arena_env(a))->status != TN_EPEER;
 		keep(x, r, memory, kept, a, true);
-		arena_free(a);
+		drop_kept(x);
 		env_rethrow(arena_env(x->a));
 	}
-	arena_free(a);
+	drop_kept(x);
 }
 
 bool shard_exec_failed(const shard_exec *x)
@@ -415,6 +482,7 @@ void shard_exec_run(shard_exec *x, shard_link *l, const shard_runner *r,
 
 	x->failed = -1;
 	x->together = false;
+	drop_kept(x); /* of a run that was broken off */
 	bind(x, in, out, slab);
 	if (x->p->last_check >= 0) {
 		run_checked(x, l, r, in, out);
@@ -460,7 +528,7 @@ void eval_join(arena *a, int32_t monoid, int32_t n_comp,
 	const tn_dtype *acc, int64_t n, void *const *far, void *const *next)
 {
 	arena *scratch = arena_child(a);
-	ir_system *s = shard_joiner(scratch, monoid, n_comp, acc, n);
+	ir_system *s = shard_joiner(scratch, monoid, n_comp, acc, n, 2);
 	const void *in[2 * IR_MAX_COMP];
 
 	for (int32_t k = 0; k < n_comp; k++) {

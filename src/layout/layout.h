@@ -319,9 +319,10 @@ typedef struct shard_program {
 /* keep: by output, NULL: all; only the layout of other outputs is determined. */
 shard_program *shard_localise(
 	arena *a, shard_plan *p, int64_t process, const bool *keep);
-/* out[k][i] = x[k][i] (+) y[k][i] for n elements; inputs x.., y.., outputs */
+/* out[k][i] = x[k][i] (+) y[k][i] (+) .. of n elements, with n_parts operands;
+ * inputs x.., y.., outputs */
 ir_system *shard_joiner(arena *a, int32_t monoid, int32_t n_comp,
-	const tn_dtype *acc, int64_t n);
+	const tn_dtype *acc, int64_t n, int32_t n_parts);
 /*
  * Prints the layout of each tensor and the reason, and each move with the bytes
  * that all processes send, and the one that sends most; as text or JSON.
@@ -344,6 +345,8 @@ typedef struct shard_runner {
 	void (*get)(void *arg, void *host, const void *from, size_t n);
 	void (*put)(void *arg, void *to, const void *host, size_t n);
 	void (*copy)(void *arg, void *to, const void *from, size_t n);
+	/* arrays are on a device, and moves do not go through the host; or NULL */
+	const struct shard_device *device;
 } shard_runner;
 shard_exec *shard_exec_new(arena *a, const shard_program *p);
 size_t shard_exec_bytes(const shard_exec *x); /* of the slab it needs */
@@ -372,6 +375,11 @@ typedef struct shard_parcel {
 	int32_t n;
 	const shard_run *run; /* in the sender's or the receiver's array */
 	int64_t elems;
+	/* the same as rows at a distance */
+	int32_t n_rows;
+	const struct shard_rows {
+		int64_t from, n, step, count;
+	} *rows;
 } shard_parcel;
 typedef struct shard_move {
 	int32_t n_send, n_receive;
@@ -395,6 +403,43 @@ int64_t shard_transfer_sent(const shard_transfer *t); /* elements */
 /* l may be NULL on a mesh of one process. */
 void shard_transfer_run(const shard_transfer *t, arena *scratch, shard_link *l,
 	const shard_elems *e, const void *data, void *out);
+/* Partial results that are added up. */
+typedef struct shard_sum {
+	int32_t monoid, n_comp, n_parts;
+	tn_dtype acc[IR_MAX_COMP];
+	int64_t n;
+} shard_sum;
+/*
+ * The same on devices, whose memory the host does not see (carry.c). Each component
+ * of the elements has an array of its own. Partial results are added up by the device,
+ * so that their bits are those of a move between hosts.
+ */
+typedef struct shard_device {
+	void *arg;
+	shard_carrier *carrier; /* open */
+	void *(*room)(void *arg, arena *a, size_t n); /* lives like a */
+	/* rows of n bytes, which begin every `step` bytes */
+	void (*rows)(void *arg, void *to, size_t to_step, const void *from,
+		size_t from_step, size_t n, size_t rows);
+	/* sum[k] = part[k] (+) part[n_comp + k] (+) .., in this order, of n
+	 * elements; ready: compiles what that needs */
+	void (*ready)(void *arg, const shard_sum *s);
+	void (*sum)(void *arg, const shard_sum *s, void *const *part,
+		void *const *sum);
+} shard_device;
+typedef struct shard_cargo {
+	int32_t n; /* components */
+	tn_dtype dtype[IR_MAX_COMP];
+	int32_t monoid;
+	const void *from[IR_MAX_COMP];
+	void *to[IR_MAX_COMP];
+} shard_cargo;
+/* All processes call it. scratch also has what it allocates on the device. Throws as
+ * shard_carry. */
+void shard_transfer_carry(const shard_transfer *t, arena *scratch,
+	shard_link *l, const shard_device *d, const shard_cargo *c);
+/* Does any process send anything? */
+bool shard_transfer_is_sent(const shard_transfer *t);
 /* The elements of x that are not in y. */
 shard_runs shard_without(arena *a, const shard_runs *x, const shard_runs *y);
 

@@ -3,6 +3,7 @@
 #define SHARD_LOCAL_H
 
 #include "layout/layout.h"
+#include "comm/ring.h"
 
 /* A tag on an axis of an equation. */
 typedef struct cut_part {
@@ -84,6 +85,29 @@ bool take_result(shard_plan *p, shard_eqn *q, int32_t k, int32_t mesh);
  */
 const char *choose_cut(shard_plan *p, int32_t eqn, int32_t first, int32_t m,
 	int32_t *from);
+
+/* ---- move.c ---- */
+
+struct shard_transfer {
+	int64_t rank, size;
+	shard_move v;
+	/* for sums: what this process sends to each of its group, and adds up */
+	bool sums;
+	int64_t n_adds;
+	bool *member;	   /* by process */
+	shard_parcel *give; /* by process; elems 0: none */
+	int64_t sent;	   /* elements that this process sends */
+	/* does any process send parts of sums, or then elements? */
+	bool sends_parts, sends;
+	const char *what;
+	/* for rings: buffers */
+	ring_flow *flow;
+	int64_t *order;
+	uint64_t *address;
+};
+
+/* The parcel of the result in which this process can add up; NULL: there is none. */
+const shard_parcel *transfer_sums_in_place(const shard_transfer *t);
 
 /* writes.c: substitutes elementwise equations into the writes that read them. */
 void writes_inline(shard_plan *p);

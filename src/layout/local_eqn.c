@@ -478,24 +478,16 @@ static const expr *with_params(
 	return e;
 }
 
-ir_system *shard_joiner(arena *a, int32_t monoid, int32_t n_comp,
-	const tn_dtype *acc, int64_t n)
+/* One element of a tensor of the joiner: they are all alike. */
+static const expr *joined(ir_system *s, const ix_dom *d, int32_t t)
 {
-	ir_system *s = ir_system_new(a, ix_new(a));
-	ix_dom d = {.box = {.n = 1, .extent = &n}};
-	const expr *param[2 * IR_MAX_COMP] = {NULL};
+	return ex_read(s, t, ix_axis(s->x, d, 0));
+}
 
-	for (int32_t i = 0; i < 2 * n_comp; i++) {
-		int32_t k = i % n_comp;
-		int32_t t = ir_add_tensor(s,
-			arena_printf(a, "%c%d", i < n_comp ? 'x' : 'y', (int)k),
-			acc[k], 1, &n);
-
-		s->tensor.at[t].is_input = true;
-		*vec_push(a, &s->input) = t;
-		param[i < n_comp ? k : IR_MAX_COMP + k] =
-			ex_read(s, t, ix_axis(s->x, &d, 0));
-	}
+/* out[k] = what param has, joined */
+static void join_two(ir_system *s, int32_t monoid, int32_t n_comp,
+	const tn_dtype *acc, int64_t n, const expr *const *param, int32_t *out)
+{
 	for (int32_t k = 0; k < n_comp; k++) {
 		sys_eqn e = {.label = ir_monoid_at(monoid)->name,
 			.op = ir_monoid_at(monoid)->name,
@@ -506,12 +498,43 @@ ir_system *shard_joiner(arena *a, int32_t monoid, int32_t n_comp,
 			.axis = {{.extent = n, .kind = AXIS_P, .name = "i"}},
 			.scan_axis = -1};
 
-		e.out[0] = ir_add_tensor(s, "o", acc[k], 1, &n);
+		out[k] = e.out[0] = ir_add_tensor(s, "o", acc[k], 1, &n);
 		e.body[0] = ex_cast(s, acc[k],
 			with_params(s, ir_combine(s, monoid, k, acc), param, 0));
-		s->tensor.at[e.out[0]].is_output = true;
-		*vec_push(a, &s->output) = e.out[0];
 		ir_add_eqn(s, &e);
+	}
+}
+
+ir_system *shard_joiner(arena *a, int32_t monoid, int32_t n_comp,
+	const tn_dtype *acc, int64_t n, int32_t n_parts)
+{
+	ir_system *s = ir_system_new(a, ix_new(a));
+	ix_dom d = {.box = {.n = 1, .extent = &n}};
+	const expr *param[2 * IR_MAX_COMP] = {NULL};
+	int32_t far[IR_MAX_COMP];
+
+	for (int32_t i = 0; i < n_parts * n_comp; i++) {
+		int32_t t = ir_add_tensor(s,
+			arena_printf(a, "x%d_%d", (int)(i / n_comp),
+				(int)(i % n_comp)),
+			acc[i % n_comp], 1, &n);
+
+		s->tensor.at[t].is_input = true;
+		*vec_push(a, &s->input) = t;
+	}
+	for (int32_t k = 0; k < n_comp; k++)
+		far[k] = s->input.at[k];
+	for (int32_t i = 1; i < n_parts; i++) {
+		for (int32_t k = 0; k < n_comp; k++) {
+			param[k] = joined(s, &d, far[k]);
+			param[IR_MAX_COMP + k] =
+				joined(s, &d, s->input.at[i * n_comp + k]);
+		}
+		join_two(s, monoid, n_comp, acc, n, param, far);
+	}
+	for (int32_t k = 0; k < n_comp; k++) {
+		s->tensor.at[far[k]].is_output = true;
+		*vec_push(a, &s->output) = far[k];
 	}
 	return s;
 }

@@ -16,7 +16,6 @@
  * are added in the order of the processes, so that results are reproducible.
  */
 #include "layout/local.h"
-#include "comm/ring.h"
 
 /* ---- runs ---- */
 
@@ -77,11 +76,35 @@ shard_runs shard_without(arena *a, const shard_runs *x, const shard_runs *y)
 	return overlap(a, x, y, true);
 }
 
+/* Runs of the same length at the same distance are rows. */
+static void find_rows(arena *a, shard_parcel *w)
+{
+	VEC(struct shard_rows) rows = {0};
+
+	for (int32_t i = 0; i < w->n; i++) {
+		const shard_run *r = &w->run[i];
+		struct shard_rows *last = rows.n > 0 ? &rows.at[rows.n - 1] : NULL;
+		int64_t step = last != NULL ? r->from - w->run[i - 1].from : 0;
+
+		if (last != NULL && last->n == r->n &&
+			(last->count == 1 || last->step == step)) {
+			last->step = step;
+			last->count++;
+			continue;
+		}
+		*vec_push(a, &rows) =
+			(struct shard_rows){r->from, r->n, r->n, 1};
+	}
+	w->n_rows = rows.n;
+	w->rows = rows.at;
+}
+
 /* The positions of these elements in an array of the elements `in`. */
 static shard_parcel parcel(arena *a, int64_t peer, const shard_runs *what,
 	const shard_runs *in)
 {
 	run_list out = {0};
+	shard_parcel w;
 	int64_t before = 0;
 	int32_t k = 0;
 
@@ -91,10 +114,12 @@ static shard_parcel parcel(arena *a, int64_t peer, const shard_runs *what,
 		add_run(a, &out, before + what->at[i].from - in->at[k].from,
 			what->at[i].n);
 	}
-	return (shard_parcel){.peer = peer,
+	w = (shard_parcel){.peer = peer,
 		.n = out.n,
 		.run = out.at,
 		.elems = what->elems};
+	find_rows(a, &w);
+	return w;
 }
 
 /* ---- who sends what to whom ---- */
@@ -148,6 +173,7 @@ typedef struct building {
 	int64_t rank, q;
 	const shard_runs *have, *need;
 	shard_move *v;
+	bool sends; /* any process to another one */
 	VEC(shard_parcel) send, receive;
 } building;
 
@@ -155,6 +181,7 @@ static void note_parcel(void *arg, int64_t from, const shard_runs *what)
 {
 	building *b = arg;
 
+	b->sends |= from != b->q;
 	if (from == b->rank) {
 		*vec_push(b->a, &b->send) =
 			parcel(b->a, b->q, what, &b->have[from]);
@@ -177,7 +204,7 @@ static int64_t mesh_size(const shard_mesh *m)
 /* The move of process `rank`; have, need: by process. */
 static shard_move move_new(arena *a, const shard_mesh *m, int64_t rank,
 	const shard_layout *from, const shard_runs *have,
-	const shard_runs *need)
+	const shard_runs *need, bool *sends)
 {
 	int64_t size = mesh_size(m);
 	shard_move v = {.to_elems = need[rank].elems};
@@ -190,6 +217,7 @@ static shard_move move_new(arena *a, const shard_mesh *m, int64_t rank,
 	for (b.q = 0; b.q < size; b.q++)
 		each_source(a, m, size, from, have, b.q, &need[b.q],
 			note_parcel, &b);
+	*sends = b.sends;
 	v.n_send = b.send.n;
 	v.send = b.send.at;
 	v.n_receive = b.receive.n;
@@ -358,22 +386,6 @@ static shard_runs *who_adds(summing *s)
 
 /* ---- the whole ---- */
 
-struct shard_transfer {
-	int64_t rank, size;
-	shard_move v;
-	/* for sums: what this process sends to each of its group, and adds up */
-	bool sums;
-	int64_t n_adds;
-	bool *member;	   /* by process */
-	shard_parcel *give; /* by process; elems 0: none */
-	int64_t sent;	   /* elements that this process sends */
-	const char *what;
-	/* for rings: buffers */
-	ring_flow *flow;
-	int64_t *order;
-	uint64_t *address;
-};
-
 /* Plans the sums: which process sends which parts to which. */
 static shard_runs *plan_sums(arena *a, arena *scratch, shard_transfer *t,
 	const shard_mesh *m, uint32_t mask, const shard_runs *have,
@@ -388,6 +400,10 @@ static shard_runs *plan_sums(arena *a, arena *scratch, shard_transfer *t,
 	shard_runs *adds = who_adds(&s);
 
 	t->sums = true;
+	for (int64_t p = 0; p < t->size; p++)
+		for (int64_t q = 0; q < p; q++)
+			t->sends_parts |= adds[p].elems + adds[q].elems > 0 &&
+				same_group(m, p, q, mask);
 	t->n_adds = adds[t->rank].elems;
 	t->member = arena_array(a, bool, t->size);
 	t->give = arena_array(a, shard_parcel, t->size);
@@ -430,7 +446,7 @@ shard_transfer *shard_transfer_new(arena *a, const shard_mesh *m, int64_t rank,
 			if (mask >> k & 1)
 				cut.tag[cut.n++].mesh = k;
 	}
-	t->v = move_new(a, m, rank, &cut, have, need);
+	t->v = move_new(a, m, rank, &cut, have, need, &t->sends);
 	t->sent += t->v.sent;
 	t->flow = arena_array(
 		a, ring_flow, n + t->v.n_send + t->v.n_receive + 1);
@@ -448,6 +464,11 @@ int64_t shard_transfer_sent(const shard_transfer *t)
 const char *shard_transfer_what(const shard_transfer *t)
 {
 	return t->what;
+}
+
+bool shard_transfer_is_sent(const shard_transfer *t)
+{
+	return t->sends_parts || t->sends;
 }
 
 int64_t shard_transfer_elems(const shard_transfer *t)
@@ -498,7 +519,7 @@ static ring_strip strip(const shard_parcel *w, void *base)
 }
 
 /* Can this process add up its elements in the result array? */
-static const shard_parcel *sums_in_place(const shard_transfer *t)
+const shard_parcel *transfer_sums_in_place(const shard_transfer *t)
 {
 	for (int32_t i = 0; i < t->v.n_receive; i++) {
 		const shard_parcel *w = &t->v.receive[i];
@@ -587,7 +608,7 @@ static void run_by_ring(const shard_transfer *t, arena *a, shard_link *l,
 	const shard_elems *e, void *data, void *out)
 {
 	const shard_move *v = &t->v;
-	const shard_parcel *direct = t->sums ? sums_in_place(t) : NULL;
+	const shard_parcel *direct = t->sums ? transfer_sums_in_place(t) : NULL;
 	int32_t both = l->ring->direct ? -1 : sent_and_kept(t, e->size);
 	ring_flow *sums = NULL;
 	flows f = {.at = t->flow, .member = t->order};

@@ -53,6 +53,10 @@ typedef struct tensor_backend {
 	 * addresses are of the host's memory */
 	void (*move)(void *arg, const ir_type *type, int32_t from,
 		const void *data, int32_t to, void *out);
+	/* the same with addresses of the device. false: nothing has happened, on
+	 * any process, because there is no way from device to device */
+	bool (*carry)(void *arg, const ir_type *type, int32_t from,
+		const void *data, int32_t to, void *out);
 	/* where elements lie: in, out and params of run are addresses there */
 	run_device *device;
 } tensor_backend;

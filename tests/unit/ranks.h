@@ -25,6 +25,9 @@ typedef struct ranks_thread {
 	char rule[64], text[1024];
 } ranks_thread;
 
+/* By process; NULL: that of the environment. */
+static const char *const *ranks_devices;
+
 static void *ranks_main(void *arg)
 {
 	ranks_thread *t = arg;
@@ -33,6 +36,8 @@ static void *ranks_main(void *arg)
 
 	o.interp = t->interp;
 	o.threads = 1;
+	if (ranks_devices != NULL)
+		o.device = ranks_devices[t->process];
 	if (tn_context_new(&c, &o) < 0)
 		abort();
 	if (tn_join(c, t->w, t->process) < 0)
