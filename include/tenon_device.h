@@ -17,8 +17,8 @@
 /**
  * The devices of this machine as text, a terminated string in *out, or as one
  * JSON object: for each GPU its name, compute capability, multiprocessors and
- * memory; the driver and NVIDIA's run-time compiler (NVRTC), or what is missing
- * of them, what was looked for, and what would be accepted. It does not
+ * memory; the driver, NVIDIA's run-time compiler (NVRTC) and NCCL, or what is
+ * missing of them, what was looked for, and what would be accepted. It does not
  * fail because something is missing.
  *
  * owner   *out is the caller's: tn_text_free

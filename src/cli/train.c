@@ -262,6 +262,8 @@ static bool after_step(
 	run *r, double loss, double valid, bool look, int64_t first)
 {
 	train_keep_step(r, loss, valid);
+	if (r->s.step == first + 1)
+		train_say_devices(r);
 	if (look || r->json || r->s.step == first + 1)
 		train_say_step(r, loss, valid);
 	else

@@ -52,6 +52,8 @@ typedef struct run {
 /* ---- train_say.c ---- */
 
 void train_say_start(const run *r);
+/* After the first step: do elements of a mesh go through the hosts? */
+void train_say_devices(const run *r);
 /* Prints a step. valid: NAN if it was not computed. */
 void train_say_step(const run *r, double loss, double valid);
 void train_bar(const run *r, double loss);

@@ -78,6 +78,16 @@ void train_keep_step(run *r, double loss, double valid)
 			rate_of(r, 1, r->last)};
 }
 
+void train_say_devices(const run *r)
+{
+	tn_device_stats s;
+
+	tn_context_device_stats(r->c, &s);
+	if (r->is_first && s.bytes_by_host > 0 && s.bytes_to_peers == 0)
+		cli_note("the devices of the mesh exchange tensors through the "
+			 "memory of the hosts: %s", s.peers);
+}
+
 /* valid: NAN if it was not computed */
 void train_say_step(const run *r, double loss, double valid)
 {

@@ -55,6 +55,28 @@ mpi 2 "${small[@]}" --out part2 --resume --mesh states=2 >resumed 2>err ||
 	fail "resumed: $(cat resumed err)"
 same resumed 2
 
+# On devices (tests/fake), which are connected or not: the same bits
+fake=${tenon%/*}/tests/fake
+on_devices() { # on_devices OUT NCCL
+	TENON_DEVICE=cuda TENON_CUDA_DRIVER=$fake/libfake_cuda.so \
+		TENON_NVRTC=$fake/libfake_nvrtc.so TENON_NCCL=$2 \
+		mpi 2 train --text text --layers 1 --heads 2 --width 8 \
+		--context 8 --batch 6 --steps 3 --every 3 --sample 0 \
+		--threads 1 --out "$1" --mesh data=2 >log 2>err ||
+		fail "on devices: $(cat log err)"
+}
+if [ -e "$fake/libfake_nccl.so" ]; then
+	on_devices by_devices "$fake/libfake_nccl.so"
+	[ ! -s err ] || fail "by devices: $(cat err)"
+	on_devices by_hosts /nowhere
+	[ "$(grep -c 'exchange tensors through the memory of the hosts: process 0: NCCL is not found' err)" = 1 ] ||
+		fail "by hosts: $(cat err)"
+	for file in by_devices/*.safetensors; do
+		cmp "$file" "by_hosts/${file#*/}" || fail "other bits: $file"
+	done
+	[ -e "$file" ] || fail "nothing was written"
+fi
+
 # errors, on each process
 wrong() { # wrong TEXT N ARGUMENT...
 	mpi "${@:2}" >log 2>&1 && fail "no error: $(cat log)"
