@@ -23,6 +23,7 @@ typedef struct api_carrier {
 	shard_carrier carrier;
 	shard_device device;
 	adder *adders;
+	VEC(run_message) message;
 } api_carrier;
 
 /* ---- what connects devices ---- */
@@ -78,18 +79,18 @@ static void exchange(void *arg, int32_t n, const shard_load *load)
 {
 	api_carrier *k = arg;
 	run_device *d = k->c->device;
-	arena *a = arena_child(k->c->a);
-	run_message *m = arena_array(a, run_message, n);
 	int64_t sent = 0;
 
+	k->message.n = 0;
 	for (int32_t i = 0; i < n; i++) {
-		m[i] = (run_message){(int32_t)load[i].peer, load[i].comes,
-			load[i].at, load[i].n};
-		sent += load[i].comes ? 0 : (int64_t)load[i].n;
+		const shard_load *w = &load[i];
+
+		*vec_push(k->c->a, &k->message) = (run_message){
+			(int32_t)w->peer, w->comes, w->at, w->n};
+		sent += w->comes ? 0 : (int64_t)w->n;
 	}
-	d->peers->exchange(d, n, m);
+	d->peers->exchange(d, n, k->message.at);
 	api_shard_of(k->c)->bytes_carried += sent;
-	arena_free(a);
 }
 
 static void leave(void *arg, bool broken)

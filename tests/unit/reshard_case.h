@@ -1,6 +1,7 @@
 /*
  * reshard_case.h: a random move between layouts, and what a process does in it;
- * the same on threads (test_reshard.c) and under mpirun (test_mpi.c).
+ * the same on threads (test_reshard.c) and under mpirun (test_mpi.c). Each move is
+ * also made as between devices (layout/carry.c), by a carrier that sends messages.
  */
 #ifndef RESHARD_CASE_H
 #define RESHARD_CASE_H
@@ -11,7 +12,7 @@
 
 #include <stdatomic.h>
 
-enum { MAX_PROCESSES = 8 };
+enum { MAX_PROCESSES = 20, DRAWN_PROCESSES = 8 };
 
 static inline uint64_t next(uint64_t *r)
 {
@@ -113,6 +114,134 @@ static inline void *reshard(arena *a, shard_link *l, const shard_mesh *m,
 	return out;
 }
 
+/* ---- as between devices ---- */
+
+struct ground { /* memory that only these functions access */
+	arena *a;
+	shard_link *l;
+	int64_t sent;
+	bool is_ready; /* what adds up */
+};
+
+static inline const char *ground_find(void *arg)
+{
+	(void)arg;
+	return "messages";
+}
+
+static inline void ground_identify(void *arg, char id[SHARD_CARRIER_ID])
+{
+	(void)arg;
+	memset(id, 7, SHARD_CARRIER_ID);
+}
+
+static inline void ground_join(
+	void *arg, const char id[SHARD_CARRIER_ID], int64_t rank, int64_t n)
+{
+	const struct ground *g = arg;
+
+	if (id[5] != 7 || rank != g->l->rank(g->l) || n != g->l->size(g->l))
+		env_bug(arena_env(g->a), "test", "another group");
+}
+
+static inline void ground_exchange(void *arg, int32_t n, const shard_load *load)
+{
+	struct ground *g = arg;
+	env *e = arena_env(g->a);
+
+	for (int32_t i = 0; i < n; i++) {
+		const shard_load *w = &load[i];
+
+		if (w->comes) {
+			g->l->receive(g->l, e, w->peer, w->at, w->n, "a load");
+			continue;
+		}
+		g->l->send(g->l, e, w->peer, w->at, w->n, "a load");
+		g->sent += (int64_t)w->n;
+	}
+	g->l->wait(g->l, e, "a load");
+}
+
+static inline void ground_leave(void *arg, bool broken)
+{
+	(void)arg;
+	(void)broken;
+}
+
+static inline void *ground_room(void *arg, arena *a, size_t n)
+{
+	(void)arg;
+	return memset(arena_alloc(a, n + 1, 1), 0xcb, n + 1);
+}
+
+static inline void ground_rows(void *arg, void *to, size_t to_step,
+	const void *from, size_t from_step, size_t n, size_t rows)
+{
+	(void)arg;
+	for (size_t i = 0; i < rows; i++)
+		memcpy((char *)to + i * to_step,
+			(const char *)from + i * from_step, n);
+}
+
+static inline void ground_ready(void *arg, const shard_sum *s)
+{
+	(void)s;
+	((struct ground *)arg)->is_ready = true;
+}
+
+static inline void ground_sum(
+	void *arg, const shard_sum *s, void *const *part, void *const *out)
+{
+	const struct ground *g = arg;
+
+	if (!g->is_ready)
+		env_bug(arena_env(g->a), "test", "nothing is ready");
+	for (int32_t k = 0; k < s->n_comp; k++) {
+		memcpy(out[k], part[k], (size_t)s->n * sizeof(double));
+		for (int32_t i = 1; i < s->n_parts; i++)
+			sum(NULL, s->n, out[k], part[i * s->n_comp + k]);
+	}
+}
+
+/* Two components, of which the second is three times the first; are both right? */
+static inline bool carried(arena *a, shard_link *l, const struct trial *t,
+	const double *data, int64_t n, const double *right)
+{
+	struct ground g = {.a = a, .l = l};
+	shard_carrier c = {.arg = &g,
+		.find = ground_find,
+		.identify = ground_identify,
+		.join = ground_join,
+		.exchange = ground_exchange,
+		.leave = ground_leave};
+	const shard_device d = {.arg = &g,
+		.carrier = &c,
+		.room = ground_room,
+		.rows = ground_rows,
+		.ready = ground_ready,
+		.sum = ground_sum};
+	shard_transfer *m = shard_transfer_new(
+		a, &t->mesh, l->rank(l), &t->from, t->mask, &t->to, "a move");
+	int64_t n_out = shard_transfer_elems(m);
+	double *more = arena_array(a, double, n + 1);
+	double *out[2] = {arena_array(a, double, n_out + 1),
+		arena_array(a, double, n_out + 1)};
+	const shard_cargo cargo = {.n = 2,
+		.dtype = {TN_F64, TN_F64},
+		.from = {data, more},
+		.to = {out[0], out[1]}};
+	bool ok = l->size(l) == 1 || shard_carrier_open(arena_env(a), l, &c);
+
+	for (int64_t i = 0; i < n; i++)
+		more[i] = 3 * data[i];
+	shard_transfer_carry(m, a, l, &d, &cargo);
+	shard_carrier_close(&c);
+	for (int64_t i = 0; i < n_out; i++)
+		ok &= out[0][i] == right[i] && out[1][i] == 3 * right[i];
+	return ok &&
+		g.sent == 2 * shard_transfer_sent(m) * (int64_t)sizeof(double);
+}
+
 static inline void one_move(arena *a, shard_link *l, void *arg)
 {
 	struct trial *t = arg;
@@ -134,6 +263,7 @@ static inline void one_move(arena *a, shard_link *l, void *arg)
 			t->wrong[p] |= out[at++] !=
 				whole(t, t->mask == 0 ? 0 : p,
 					new.at[i].from + e);
+	t->wrong[p] |= !carried(a, l, t, data, own.elems, out);
 }
 
 /*

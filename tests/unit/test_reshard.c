@@ -96,7 +96,7 @@ static void random_moves(arena *a, void *arg)
 		tn_status status[MAX_PROCESSES];
 		tn_diag diag[MAX_PROCESSES];
 
-		draw_trial(arena_env(a), &r, MAX_PROCESSES, &t);
+		draw_trial(arena_env(a), &r, DRAWN_PROCESSES, &t);
 		run_all(t.size, 20000, one_move, &t, status, diag);
 		for (int64_t p = 0; p < t.size; p++) {
 			if (status[p] != TN_OK)
@@ -163,6 +163,31 @@ static void test_bytes(void **state)
 			assert_false(status[p] != TN_OK || t.wrong[p]);
 		assert_int_equal(atomic_load(&t.sent),
 			cases[i].elems * (int64_t)sizeof(double));
+	}
+	env_free(e);
+}
+
+/* More parts than are added up at once. */
+static void test_many(void **state)
+{
+	static const int64_t n[] = {17, 20};
+	int64_t shape[2] = {41, 3};
+	env *e = env_new();
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct trial t = {.mesh = {.n = 1, .extent = {n[i / 2]}},
+			.size = n[i / 2],
+			.mask = 1};
+		tn_status status[MAX_PROCESSES];
+		tn_diag diag[MAX_PROCESSES];
+
+		t.from = t.to = shard_replicated(41 * 3);
+		if (i % 2 == 0)
+			shard_cut(e, &t.to, &t.mesh, 2, shape, 0, 0, 0);
+		run_all(t.size, 20000, one_move, &t, status, diag);
+		for (int64_t p = 0; p < t.size; p++)
+			assert_false(status[p] != TN_OK || t.wrong[p]);
 	}
 	env_free(e);
 }
@@ -341,6 +366,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_moves),
 		cmocka_unit_test(test_long),
 		cmocka_unit_test(test_failures),
