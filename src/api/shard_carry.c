@@ -255,9 +255,9 @@ const char *api_peers(const tn_context *c)
 		return s->lacks;
 	if (s->carrier == NULL)
 		return "";
-	return s->carrier->carrier.state == SHARD_CARRIER_MISSING
-		       ? s->carrier->carrier.why
-		       : s->carrier->carrier.name;
+	if (s->carrier->carrier.state == SHARD_CARRIER_MISSING)
+		return s->carrier->carrier.why;
+	return s->carrier->carrier.name != NULL ? s->carrier->carrier.name : "";
 }
 
 void api_carrier_close(tn_context *c)
