@@ -20,7 +20,7 @@
 
 /* Who failed first, and who was only told so. */
 enum { FAILED = 0, WARNED = 1, NOT_FAILED = -1 };
-/* From then on, a process that has ended is missed. */
+/* From then on, a process that has ended is missed; each is looked for in turn. */
 enum { LOOK_MS = 1000, LOOK_TURNS = 64 };
 
 typedef struct call {
@@ -44,7 +44,9 @@ void shard_carrier_idle(shard_carrier *c, int64_t turn, bool computes)
 		c->began = now;
 		c->state_of_idle = 0;
 	}
+	/* others may have done their part, and have ended */
 	if (computes) {
+		c->began = now;
 		shard_pulse_waits(l, false);
 		shard_pulse_came(l);
 	}
