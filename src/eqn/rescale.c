@@ -87,6 +87,16 @@ static bool holds(struct rows *r, const expr *e, const char *law,
 	return true;
 }
 
+/* Is it a weight, or one of those computed for each key? */
+static bool is_one_weight(const struct rows *r, const expr *e)
+{
+	int32_t m = e->kind == EX_READ ? maker(r, e->tensor) : -1;
+
+	if (e->kind == EX_READ)
+		return m >= 0 && r->out->kind[m] == EQN_ROW_WEIGHT;
+	return e->kind == EX_CALL && *ir_scalar_at(e->fn)->laws == '+';
+}
+
 /* Is e linear in the weights: a sum of weights times factors without weights? */
 static bool is_linear(struct rows *r, const expr *e, int32_t depth)
 {
@@ -99,8 +109,9 @@ static bool is_linear(struct rows *r, const expr *e, int32_t depth)
 	case EX_READ:
 		m = maker(r, e->tensor);
 		return m >= 0 && r->out->kind[m] == EQN_ROW_WEIGHT;
-	case EX_CAST:
-		return dtype_size(e->dtype) >= dtype_size(e->arg[0]->dtype) &&
+	case EX_CAST: /* a weight may be rounded: it is as exact before it is scaled */
+		return (dtype_size(e->dtype) >= dtype_size(e->arg[0]->dtype) ||
+			       is_one_weight(r, e->arg[0])) &&
 		       is_linear(r, e->arg[0], depth + 1);
 	case EX_SELECT:
 		return !reads(r, e->arg[0], KIND(WEIGHT) | ROW_KINDS) &&

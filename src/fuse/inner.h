@@ -319,6 +319,15 @@ double choice_buffered(choice *c, int32_t n, eqn_unit *const *unit);
  * so, out->best. */
 bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
 	const choice_verdict *v, fuse_quote *out);
+/* near.c: groups that e may join, each once; g is added to a list. */
+enum { FUSE_MAX_TRIED = 8 }; /* groups with a common input */
+typedef VEC(fuse_group *) near_groups;
+void near_add(choice *c, near_groups *all, fuse_group *g);
+near_groups near_producers(choice *c, const eqn_unit *e);
+near_groups near_siblings(choice *c, const eqn_unit *e);
+near_groups near_overwritten(choice *c, const eqn_unit *e);
+/* .. these, and the groups whose scores they read for a maximum. */
+near_groups near_scores(choice *c, const near_groups *p);
 /* Does one sum at most stand inside of the loops that all units share, and do the
  * operations of an iteration not wait for each other? */
 bool choice_is_one_nest(

@@ -13,8 +13,6 @@
 #include <math.h>
 
 enum {
-	/* number of groups with a common input to try */
-	MAX_TRIED = 8,
 	/* number of producers to substitute into an equation */
 	MAX_INLINED = 4,
 	/* depth of the result; IR_MAX_DEPTH is larger */
@@ -92,70 +90,11 @@ static double seconds_of(choice *c, fuse_group *g)
 	return verdict_of(c, 1, &g, NULL).seconds;
 }
 
-typedef VEC(fuse_group *) some_groups;
-
-static void add_group(choice *c, some_groups *all, fuse_group *g)
-{
-	for (int32_t i = 0; i < all->n; i++)
-		if (all->at[i] == g)
-			return;
-	*vec_push(fuse_scratch(c->f), all) = g;
-}
-
 static bool is_opaque(choice *c, const fuse_group *g)
 {
 	const eqn_unit *u = c->f->unit[g->source.at[0]];
 
 	return u != NULL && u->e.opaque != NULL;
-}
-
-static some_groups producers(choice *c, const eqn_unit *e)
-{
-	some_groups all = {0};
-
-	for (int32_t i = 0; i < e->n_reads; i++) {
-		int32_t m = fuse_maker(c->f, e->read[i].tensor);
-
-		if (m >= 0 && m != e->source && c->f->unit[m] != NULL)
-			add_group(c, &all, c->of[m]);
-	}
-	return all;
-}
-
-/* The latest groups that read what e reads. */
-static some_groups siblings(choice *c, const eqn_unit *e)
-{
-	some_groups all = {0};
-
-	for (int32_t i = 0; i < e->n_reads; i++) {
-		int32_t t = e->read[i].tensor, n = 0;
-
-		for (int32_t k = c->readers[t].n - 1; k >= 0; k--) {
-			fuse_group *g = c->of[c->readers[t].at[k]];
-
-			if (g == NULL)
-				continue;
-			if (all.n == MAX_TRIED || n++ == MAX_TRIED)
-				break;
-			add_group(c, &all, g);
-		}
-	}
-	return all;
-}
-
-/* Groups that read what e overwrites. */
-static some_groups overwritten(choice *c, const eqn_unit *e)
-{
-	const settled *q = c->f->w;
-	some_groups all = {0};
-
-	for (int32_t i = 0; i < q->readers_of[e->source].n; i++) {
-		int32_t r = q->wait.at[q->readers_of[e->source].at[i]].reader;
-
-		if (c->f->unit[r] != NULL && c->of[r] != NULL)
-			add_group(c, &all, c->of[r]);
-	}
-	return all;
 }
 
 /* The change of cost of other groups, because e now reads other tensors. */
@@ -180,7 +119,7 @@ typedef struct contest {
 	choice *c;
 	const eqn_unit *e;
 	/* groups whose cost depends on the current form of e */
-	some_groups other;
+	near_groups other;
 	VEC(trial) all;	   /* in the order of trial */
 	trial best;
 	double most; /* gain: a trial with more is not scheduled */
@@ -266,9 +205,11 @@ static void pick(contest *w)
 
 static void try_all(contest *w)
 {
-	some_groups p = producers(w->c, w->e), s = siblings(w->c, w->e);
-	some_groups o = overwritten(w->c, w->e);
+	near_groups p = near_producers(w->c, w->e), s = near_siblings(w->c, w->e);
+	near_groups o = near_overwritten(w->c, w->e), r = near_scores(w->c, &p);
 
+	if (r.n > p.n && p.n > 1)
+		try(w, r.n, r.at, false);
 	if (p.n > 1)
 		try(w, p.n, p.at, false);
 	for (int32_t i = 0; i < p.n; i++)
@@ -460,17 +401,17 @@ static void undo_swap(choice *c, const swap *s)
 }
 
 /* Groups whose cost changes when e reads what its producers read. */
-static some_groups changed_by(choice *c, const swap *s)
+static near_groups changed_by(choice *c, const swap *s)
 {
-	some_groups all = producers(c, s->made);
+	near_groups all = near_producers(c, s->made);
 
 	for (int32_t i = 0; i < s->n; i++)
-		add_group(c, &all, c->of[s->p[i]->source]);
+		near_add(c, &all, c->of[s->p[i]->source]);
 	return all;
 }
 
 /* Updates the costs of groups after the form of e has been decided. */
-static void decide(choice *c, const some_groups *all)
+static void decide(choice *c, const near_groups *all)
 {
 	for (int32_t i = 0; i < all->n; i++) {
 		fuse_group *g = all->at[i];
@@ -553,7 +494,7 @@ static bool is_better(contest *v, contest *w, swap *s)
 static bool swap_pays(contest *v, contest *w, swap *s)
 {
 	choice *c = v->c;
-	some_groups all = v->other;
+	near_groups all = v->other;
 	eqn_unit **unit;
 	int32_t n = chosen(v, &unit);
 	double now, old;
@@ -563,9 +504,9 @@ static bool swap_pays(contest *v, contest *w, swap *s)
 			choice_judge(c, n, unit).shared))
 		return true;
 	for (int32_t i = 0; i < v->best.n; i++)
-		add_group(c, &all, v->best.group[i]);
+		near_add(c, &all, v->best.group[i]);
 	for (int32_t i = 0; i < w->best.n; i++)
-		add_group(c, &all, w->best.group[i]);
+		near_add(c, &all, w->best.group[i]);
 	now = choice_ask_all(
 		c, v->best.n, v->best.group, v->e, all.n, all.at);
 	undo_swap(c, s);
@@ -643,25 +584,25 @@ static bool try_pair(choice *c, fuse_group *g, fuse_group *h, bool siblings)
  * The groups that touch a tensor: that of its producer, and those of its
  * readers.
  */
-static some_groups touching(choice *c, int32_t tensor)
+static near_groups touching(choice *c, int32_t tensor)
 {
 	int32_t m = fuse_maker(c->f, tensor);
-	some_groups all = {0};
+	near_groups all = {0};
 
 	if (m >= 0 && c->of[m] != NULL)
-		add_group(c, &all, c->of[m]);
+		near_add(c, &all, c->of[m]);
 	for (int32_t i = 0; i < c->readers[tensor].n && all.n < 64; i++)
-		add_group(c, &all, c->of[c->readers[tensor].at[i]]);
+		near_add(c, &all, c->of[c->readers[tensor].at[i]]);
 	return all;
 }
 
 static bool merge_around(choice *c, int32_t tensor)
 {
-	some_groups all = touching(c, tensor);
+	near_groups all = touching(c, tensor);
 	int32_t m = fuse_maker(c->f, tensor);
 
 	for (int32_t i = 0; i < all.n; i++)
-		for (int32_t k = i + 1; k < all.n && k <= i + MAX_TRIED; k++)
+		for (int32_t k = i + 1; k < all.n && k <= i + FUSE_MAX_TRIED; k++)
 			if (try_pair(c, all.at[i], all.at[k],
 				    m < 0 || c->of[m] != all.at[i]))
 				return true;

@@ -24,6 +24,7 @@
  *   lower_finish.c  what is done to the finished sums of a tile
  *   lower_need.c    what of a loop is nothing
  *   lower_front.c   masks of lanes, in front of the loops that ask for them
+ *   lower_rows.c    reductions along rows of such registers
  *   lower_held.c    sums in registers of the warps, and the loops that walk them
  *   lower_nest.c    loops, blocks, vector loops
  */
@@ -108,6 +109,10 @@ struct lane_acc {
 	tn_dtype acc[IR_MAX_COMP];
 	val *v[IR_MAX_COMP]; /* [component][turn * rows + row] */
 };
+struct row_acc { /* a reduction along rows of registers of warps: lower_rows.c */
+	int32_t eqn;
+	val v[2]; /* of the two rows of a lane */
+};
 struct hold { /* an accumulator in a register, see lower_hold.c */
 	int32_t eqn;
 	val v[IR_MAX_COMP];
@@ -141,6 +146,9 @@ typedef struct lowering {
 	VEC(struct window) window;
 	VEC(struct lane_acc) acc;
 	VEC(struct hold) hold;
+	VEC(struct row_acc) rows;
+	int32_t number; /* in loops over registers of warps: which of them .. */
+	form of_lane;	/* .. and its lane; NULL: a whole register */
 	VEC(struct carry) carry;
 	VEC(struct block) block;
 	val param[2 * IR_MAX_COMP];
@@ -458,6 +466,15 @@ void lw_store_finished(struct tile *t, const kern_val *acc);
 typedef void of_held(lowering *lw, const loop_node *rows); /* for one element */
 void lw_walk_held(lowering *lw, const loop_node *n, of_held *body);
 
+/* lower_rows.c: what statements of these columns add up along rows; is n such a
+ * statement, and was it lowered for the current element? the end of all from `first` */
+void lw_open_rows(lowering *lw, const loop_node *columns);
+bool lw_adds_row(lowering *lw, const loop_node *n);
+void lw_close_rows(lowering *lw, const loop_node *tile, int32_t first);
+/* Opens a condition that the variable is inside of its interval, unless it is so for
+ * the first `most` values; returns how many were opened. */
+int32_t lw_open_inside(lowering *lw, int32_t var, int64_t most);
+
 /* lower_stages.c: is node n done with, where only copies are lowered, or all but
  * them? */
 bool lw_copies(lowering *lw, const loop_node *n);
@@ -471,6 +488,8 @@ void lw_store_checked(struct tile *t, int64_t columns);
 void lw_narrow_to_need(lowering *lw, const loop_node *n);
 /* Can all that n needs hold for some values in the current intervals? */
 val lw_may_need(lowering *lw, const loop_node *n);
+/* Does a condition hold for all values in them? false: it may not. */
+val lw_always(lowering *lw, const loop_node *n, const expr *c);
 
 /* lower_front.c */
 void lw_masks_in_front(lowering *lw, const loop_node *n, bool digits);

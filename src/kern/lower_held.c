@@ -18,7 +18,7 @@
 
 static const loop_node *tile_of(const lowering *lw, int32_t buf)
 {
-	return loop_tile_of(lw->k, lw->k->buf[buf].eqn);
+	return loop_tile_of(lw->k, lw->k->buf[buf].held - 1);
 }
 
 /* Registers that have the sums of the tile. */
@@ -36,7 +36,7 @@ void lw_declare_held(lowering *lw, int32_t buf)
 
 	for (int32_t i = 0; i < count_of(t); i++) {
 		v[i] = lw_type(lw, lw->k->buf[buf].dtype, lanes);
-		v[i].id = lw->k->machine->block.warps > 1
+		v[i].id = lw->k->machine->block.warps > 1 && lw->dealt == 0
 				? kern_var_by_warp(lw->b,
 					  kern_num(v[i].dt, v[i].lanes))
 				: kern_var(lw->b, kern_num(v[i].dt, v[i].lanes), 0);
@@ -100,23 +100,15 @@ static void statements(struct held *h, int32_t number, const form *lane)
 		sum = lw->sums[i][number];
 		if (lane != NULL)
 			sum = lw_lane_of(lw, sum, *lane);
-		lw->reg[i] = finished(lw, tile_of(lw, i)->finish, sum);
+		lw->reg[i] = b->held == 1 + b->eqn
+				     ? finished(lw, tile_of(lw, i)->finish, sum)
+				     : sum;
 	}
+	lw->number = number;
+	lw->of_lane = lane != NULL ? *lane : NULL;
 	h->body(lw, h->rows);
+	lw->of_lane = NULL;
 	lw_release(lw, m);
-}
-
-/* Opens a condition that the variable is inside of its interval, unless it is so
- * for the first `most` values; returns how many were opened. */
-static int32_t open_inside(lowering *lw, int32_t var, int64_t most)
-{
-	const struct span *s = &lw->span[var];
-	int64_t len;
-
-	if (kern_form_is_const(lw_sub(lw, s->hi, s->lo), &len) && len >= most)
-		return 0;
-	lw_if(lw, lw_less(lw, lw->var[var], s->hi));
-	return 1;
 }
 
 void lw_each_lane(lowering *lw, const loop_node *tile, int32_t vectors,
@@ -136,8 +128,8 @@ void lw_each_lane(lowering *lw, const loop_node *tile, int32_t vectors,
 		lw->var[row] = lw_add(lw, lw->span[row].lo, lw_addc(lw, r, down));
 		lw->var[column] = lw_add(
 			lw, lw->span[column].lo, lw_addc(lw, c, right));
-		open = open_inside(lw, row, KERN_MMA_ROWS);
-		open += open_inside(
+		open = lw_open_inside(lw, row, KERN_MMA_ROWS);
+		open += lw_open_inside(
 			lw, column, (int64_t)KERN_MMA_COLUMNS * vectors);
 		fn(arg, i, l);
 		lw_close_loops(lw, open + 1);
@@ -224,9 +216,15 @@ void lw_walk_held(lowering *lw, const loop_node *n, of_held *body)
 	size_t n_vars = (size_t)lw->k->n_vars;
 	form *var = arena_copy(lw->a, lw->var, n_vars * sizeof *var);
 
-	if (h.tile->matrix)
+	if (h.tile->matrix) {
+		int32_t first = lw->rows.n;
+
+		kern_scope(lw->b);
+		lw_open_rows(lw, h.columns);
 		lw_each_lane(lw, h.tile, h.tile->unroll, of_register, &h);
-	else
+		lw_close_rows(lw, h.tile, first);
+		lw_close(lw);
+	} else
 		lw_each_size(lw, h.columns, n->var, h.columns->var, by_vector, &h);
 	memcpy(lw->var, var, n_vars * sizeof *var);
 	lw_release(lw, m);

@@ -219,7 +219,7 @@ void lw_leaf(lowering *lw, const loop_node *n)
 	case LOOP_STMT:
 		if (lw->k->eqn[n->eqn].e->monoid == IR_SET)
 			set(lw, n);
-		else
+		else if (!lw_adds_row(lw, n))
 			accumulate(lw, n);
 		break;
 	case LOOP_PART:

@@ -112,22 +112,28 @@ static void multiply(void *arg, int32_t terms)
 
 /* ---- sums that are not finite ---- */
 
+/* Is a lane of x, which are 0 or NaN, NaN? */
+static val is_any_nan(lowering *lw, val x)
+{
+	val zero = lw_op1(lw, KERN_SPLAT, x, lw_const(lw, TN_F32, 0, 0)), bad = x;
+
+	bad.dt = TN_BOOL;
+	bad.mask = (int32_t)dtype_size(TN_F32);
+	bad = lw_call2(lw, lw->fn.ne, bad, x, zero);
+	return lw_op1(lw, KERN_ANY, (val){0, TN_BOOL, 1, 0}, bad);
+}
+
 /* Is one of the sums not finite? */
 static val are_bad(struct tile *t, const kern_val *acc)
 {
 	lowering *lw = t->lw;
-	val sum = {acc[0], TN_F32, KERN_MMA_LANES, 0}, x = sum, bad = sum;
+	val sum = {acc[0], TN_F32, KERN_MMA_LANES, 0}, x = sum;
 
 	for (int32_t i = 1; i < KERN_MMA_EACH * t->vectors; i++) {
 		x.id = acc[i];
 		sum = lw_call2(lw, lw->fn.add, sum, sum, x);
 	}
-	sum = lw_call2(lw, lw->fn.sub, sum, sum, sum);
-	x = lw_op1(lw, KERN_SPLAT, sum, lw_const(lw, TN_F32, 0, 0));
-	bad.dt = TN_BOOL;
-	bad.mask = (int32_t)dtype_size(TN_F32);
-	bad = lw_call2(lw, lw->fn.ne, bad, sum, x);
-	return lw_op1(lw, KERN_ANY, (val){0, TN_BOOL, 1, 0}, bad);
+	return is_any_nan(lw, lw_call2(lw, lw->fn.sub, sum, sum, sum));
 }
 
 struct again {
@@ -169,6 +175,94 @@ static void check_sums(struct tile *t, const kern_val *acc)
 	lw_close(t->lw);
 }
 
+/* ---- terms that count only under a condition ---- */
+
+/* Is an element of the second factor infinite or NaN? */
+static val has_bad_terms(struct tile *t)
+{
+	lowering *lw = t->lw;
+	const loop_node *n = t->n;
+	const expr *y = ex_cast(lw->s, TN_F32, n->factor[1]);
+	int32_t sum = n->sum[0], lanes = lw->k->machine->lanes;
+	int64_t columns = (int64_t)KERN_MMA_COLUMNS * (t->vectors - 1) + t->valid;
+	form at = lw->var[sum];
+	struct marks m = lw_mark(lw);
+	val all, x;
+
+	lw->lanes = lanes;
+	lw->vvar = n->var;
+	all = lw_register(lw, lw_type(lw, TN_F32, lanes), 0);
+	lw->var[sum] = lw_form_of(lw, lw_for(lw, lw->span[sum].lo, lw->span[sum].hi));
+	for (int64_t i = 0; i < columns; i += lanes) {
+		kern_scope(lw->b);
+		lw->plus[n->var] = i;
+		lw->dead = columns - i < lanes ? (int32_t)(lanes - columns + i) : 0;
+		x = lw_to_lanes(lw, lw_ex(lw, y));
+		x = lw_call2(lw, lw->fn.sub, x, x, x); /* 0, or NaN */
+		lw_set(lw, all, lw_call2(lw, lw->fn.add, all, all, x));
+		lw_release(lw, m);
+		lw_close(lw);
+	}
+	lw_close(lw);
+	lw->plus[n->var] = 0;
+	lw->dead = 0;
+	lw->lanes = 1;
+	lw->vvar = -1;
+	lw->var[sum] = at;
+	return is_any_nan(lw, all);
+}
+
+/* Adds the terms of the piece that count, one by one. */
+static void add_terms(void *arg, int32_t number, form lane)
+{
+	const struct again *a = arg;
+	lowering *lw = a->t->lw;
+	const loop_node *n = a->t->n;
+	int32_t sum = n->sum[0];
+	struct marks m = lw_mark(lw);
+	form was = lw->var[sum];
+	const expr *f[IR_MAX_ARGS] = {ex_cast(lw->s, TN_F32, n->factor[0]),
+		ex_cast(lw->s, TN_F32, n->factor[1])};
+	const expr *term = ex_select(lw->s, n->within, ex_call(lw->s, lw->fn.mul, f),
+		ex_const_f(lw->s, TN_F32, 0));
+	val one = {a->acc[number], TN_F32, KERN_MMA_LANES, 0};
+
+	one = lw_lane_of(lw, one, lane);
+	one = lw_register(lw, one, one.id);
+	lw->var[sum] = lw_form_of(lw, lw_for(lw, lw->span[sum].lo, lw->span[sum].hi));
+	lw_set(lw, one, lw_call2(lw, lw->fn.add, one, one, lw_ex(lw, term)));
+	lw_release(lw, m);
+	lw_close(lw);
+	lw->var[sum] = was;
+	kern_set_lane(lw->b, a->acc[number], lane, one.id);
+}
+
+/* All terms; those for which a condition does not hold are 0 times the second factor,
+ * which is 0 unless that is not finite. */
+static void add_all(struct tile *t, const kern_val *acc)
+{
+	lowering *lw = t->lw;
+	struct products all = {t, acc};
+	struct again a = {t, acc};
+	val bad, sure;
+	kern_stmt *s;
+
+	if (t->n->within == NULL) {
+		lw_pieces(lw, t->n->sum[0], kern_mma_terms(factors_of(t)), multiply, &all);
+		return;
+	}
+	sure = lw_always(lw, t->n, t->n->within);
+	bad = lw_register(lw, lw_type(lw, TN_BOOL, 1), 0);
+	lw_if(lw, lw_not(lw, sure));
+	lw_set(lw, bad, has_bad_terms(t));
+	lw_close(lw);
+	s = kern_if(lw->b, bad.id, true);
+	lw_each_lane(lw, t->n, t->vectors, add_terms, &a);
+	kern_else(lw->b, s);
+	lw_pieces(lw, t->n->sum[0], kern_mma_terms(factors_of(t)), multiply, &all);
+	lw_close(lw);
+}
+
 /* .. unless conditions of all terms hold for none of them. */
 static void needed_terms(struct tile *t, const kern_val *acc)
 {
@@ -181,8 +275,7 @@ static void needed_terms(struct tile *t, const kern_val *acc)
 		return;
 	if (!known)
 		lw_if(lw, c);
-	lw_pieces(lw, t->n->sum[0], kern_mma_terms(factors_of(t)), multiply,
-		&(struct products){t, acc});
+	add_all(t, acc);
 	if (t->n->checked)
 		check_sums(t, acc);
 	if (!known)

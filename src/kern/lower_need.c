@@ -130,6 +130,31 @@ val lw_may_need(lowering *lw, const loop_node *n)
 	return c;
 }
 
+/* Does a condition hold for all values in the intervals? false: it may not. */
+val lw_always(lowering *lw, const loop_node *n, const expr *c)
+{
+	val all = lw_bool(lw, true);
+	int64_t s;
+
+	if (c->kind == EX_CALL && c->fn == lw->fn.and)
+		return lw_and(lw, lw_always(lw, n, c->arg[0]), lw_always(lw, n, c->arg[1]));
+	if (c->kind != EX_INSIDE || ix_has_fun(c->form))
+		return lw_bool(lw, false);
+	for (int32_t i = 0; i < c->form->n; i++) {
+		const ix_atom *a = c->form->t[i].atom;
+
+		if (a->kind != IX_DIGIT || !ix_stride(c->form, a->axis,
+						 lw->k->var[a->axis].extent, &s))
+			return lw_bool(lw, false);
+	}
+	if (c->lo != INT64_MIN)
+		all = lw_inside(lw, end_of(lw, n, c->form, -1, false), c->lo, INT64_MAX);
+	if (c->hi != INT64_MAX)
+		all = lw_and(lw, all, lw_inside(lw, end_of(lw, n, c->form, -1, true),
+					      INT64_MIN, c->hi));
+	return all;
+}
+
 /* Makes the interval empty if the fact cannot hold. */
 static void close(lowering *lw, const loop_node *n, const ix_fact *f,
 	int32_t var)

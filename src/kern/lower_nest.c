@@ -522,6 +522,22 @@ static int64_t length_of(const struct span *s)
 	return s->whole > 0 ? s->whole : 1;
 }
 
+/* The body of a block, if what it needs can hold in it. */
+static void guarded(lowering *lw, const loop_node *n)
+{
+	val c = lw_may_need(lw, n);
+	bool on = true, known = lw_is_const(lw, c, &on);
+
+	if (known && !on)
+		return;
+	if (!known)
+		lw_if(lw, c);
+	lw_declare_registers(lw, n);
+	lw_nest(lw, n->child, n->n_child);
+	if (!known)
+		lw_close(lw);
+}
+
 /* Lowers the block that begins at `from`. */
 static void piece(lowering *lw, const loop_node *n, form from)
 {
@@ -540,8 +556,7 @@ static void piece(lowering *lw, const loop_node *n, form from)
 		s->end = old.clo >= 0 ? old.chi : old.end;
 		s->hi = kern_min(lw->b, end, old.hi);
 	}
-	lw_declare_registers(lw, n);
-	lw_nest(lw, n->child, n->n_child);
+	guarded(lw, n);
 	*s = old;
 }
 

@@ -65,7 +65,7 @@ static int64_t elems_of(const loop_kernel *k, const loop_buf *b)
 		if (u->kind == LOOP_FOR && u->lanes > 1)
 			return n * u->lanes;
 	if (k->eqn[b->eqn].stage || k->eqn[b->eqn].pack)
-		n += 4 * k->machine->vector_bytes / (int64_t)dtype_size(b->dtype);
+		n += loop_slack(k->machine) / (int64_t)dtype_size(b->dtype);
 	return n;
 }
 
@@ -501,6 +501,10 @@ void lw_put(lowering *lw, const struct place_of *p, val v)
 	if (wide)
 		v = v.dt == TN_BOOL ? lw_to_mask(lw, v, lw_mask_bytes(lw))
 				    : lw_to_lanes(lw, v);
+	if (is_register(p) && p->buf->where == LOOP_HELD && lw->of_lane != NULL) {
+		kern_set_lane(lw->b, lw->sums[p->n_buf][lw->number].id, lw->of_lane, v.id);
+		return;
+	}
 	if (is_register(p)) {
 		lw_set(lw, lw->reg[p->n_buf], v);
 		return;

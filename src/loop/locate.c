@@ -29,6 +29,8 @@ struct place {
 	bool reads; /* scratch of read_visit */
 	bool skip_readers;
 	const uint64_t *filter; /* by equation: filter_of */
+	/* 1 + the tile whose registers all loops around these leaves walk; 0: some do not */
+	int32_t held;
 };
 
 /* A bit for each tensor, shared by many. */
@@ -251,6 +253,18 @@ static const loop_node *common(const loop_node *a, const loop_node *b)
 	return a;
 }
 
+/* Do two loops walk registers of warps that have the same elements? */
+static bool walks_alike(const loop_kernel *k, int32_t a, int32_t b)
+{
+	const loop_node *s, *t;
+
+	if (a == b || a == 0 || b == 0)
+		return a == b;
+	s = loop_tile_of(k, a - 1);
+	t = loop_tile_of(k, b - 1);
+	return s != NULL && t != NULL && loop_same_sums(s, t);
+}
+
 static void gather(struct place *p, const loop_node *n, int32_t phase)
 {
 	int32_t i;
@@ -262,6 +276,9 @@ static void gather(struct place *p, const loop_node *n, int32_t phase)
 			   : p->phase == phase
 				   ? common(p->scope, loop_first(n->up))
 				   : NULL;
+		int32_t held = n->up != NULL ? n->up->held : 0;
+
+		p->held = !p->any || walks_alike(p->k, p->held, held) ? held : 0;
 		p->phase = phase;
 		p->any = true;
 	}
@@ -276,6 +293,17 @@ static const loop_node *outside_scan(const loop_node *scope, int32_t var)
 
 	for (n = scope; n != NULL; n = n->up)
 		if (n->var == var)
+			out = n->up;
+	return out;
+}
+
+/* An array in loops that are dealt to warps is that of the block. */
+static const loop_node *outside_warps(const loop_node *scope)
+{
+	const loop_node *out = scope;
+
+	for (const loop_node *n = scope; n != NULL; n = n->up)
+		if (n->kind == LOOP_BLOCK && n->by_warp)
 			out = n->up;
 	return out;
 }
@@ -622,6 +650,10 @@ static int32_t lanes_at(const loop_node *n)
 /* In how many stages is a copy made? */
 static int32_t stages_of(const loop_kernel *k, const loop_buf *b)
 {
+	const expr *x = k->eqn[b->eqn].body[0];
+
+	if (x->kind != EX_READ || loop_param(k, x->tensor) < 0)
+		return 1; /* only what lies in memory is copied ahead */
 	for (const loop_node *n = b->scope; n != NULL; n = n->up)
 		if (n->kind == LOOP_BLOCK && n->stages > 1)
 			return k->eqn[b->eqn].pack ? n->stages : 1;
@@ -636,7 +668,7 @@ static void give_room(loop_kernel *k, loop_buf *b)
 	b->lanes = lanes > 1;
 	/* room for vectors that start in its last row */
 	if (k->eqn[b->eqn].stage || k->eqn[b->eqn].pack)
-		slack = 4 * (size_t)k->machine->vector_bytes;
+		slack = (size_t)loop_slack(k->machine);
 	if (b->where == LOOP_REGISTER || b->where == LOOP_HELD)
 		return;
 	total = b->where == LOOP_LOCAL ? &k->local_bytes : &k->scratch_bytes;
@@ -656,6 +688,15 @@ static bool is_held(const loop_kernel *k, int32_t eqn)
 	return t != NULL && t->held != 0;
 }
 
+/* Is it a value that only loops over registers of warps set and read? */
+static bool is_beside(const loop_kernel *k, const struct place *p)
+{
+	const loop_eqn *e = &k->eqn[p->eqn];
+
+	return p->held > 0 && e->e->monoid == IR_SET && e->scan_var < 0 && !e->push &&
+	       !e->pack && !e->stage && e->e->n_out == 1;
+}
+
 static loop_buf *add_buf(loop_kernel *k, const struct place *p)
 {
 	const loop_eqn *e = &k->eqn[p->eqn];
@@ -671,10 +712,19 @@ static loop_buf *add_buf(loop_kernel *k, const struct place *p)
 	b->scope = p->scope;
 	b->phase = p->phase;
 	subscripts(k, b);
-	b->where = p->n_phases > 1	       ? LOOP_SCRATCH
-		   : is_held(k, p->eqn)	       ? LOOP_HELD
-		   : b->elems == 1 && !e->push ? LOOP_REGISTER
-					       : LOOP_LOCAL;
+	b->held = is_held(k, p->eqn) ? 1 + p->eqn
+		  : is_beside(k, p)  ? p->held
+				     : 0;
+	b->where = p->n_phases > 1				? LOOP_SCRATCH
+		   : is_held(k, p->eqn)				? LOOP_HELD
+		   : b->elems == 1 && !e->push			? LOOP_REGISTER
+		   : b->held > 0				? LOOP_HELD
+								: LOOP_LOCAL;
+	if (b->where == LOOP_LOCAL && outside_warps(b->scope) != b->scope) {
+		b->scope = outside_warps(b->scope);
+		b->n_vars = 0;
+		subscripts(k, b);
+	}
 	return b;
 }
 

@@ -84,6 +84,10 @@ struct loop_node {
 	const int32_t *sum;
 	const expr *factor[2], *finish;
 	bool start, checked;
+	/* TILE of matrix instructions whose sums are held: a term counts only where
+	 * this holds, also if the second factor is infinite or NaN there; NULL: all do,
+	 * or `checked` sees to it */
+	const expr *within;
 	/* TILE: products by matrix instructions of the machine: factors are
 	 * reads of two bytes; lanes: the columns of an instruction */
 	bool matrix;
@@ -170,6 +174,7 @@ typedef struct loop_eqn {
 	 * the last of them; 1: all of them do, it is the last. 0: no such copy */
 	int32_t group, group_var;
 	bool apart;	  /* its accumulators are not in the result's memory */
+	bool row; /* one value for each row of keys, added by the schedule */
 	bool part;	  /* partial sums in scratch, laid out as in memory */
 	bool push;	  /* scatter: elements are updated in any order */
 	bool reversed;	  /* a scan from the last element to the first */
@@ -205,6 +210,7 @@ typedef struct loop_buf {
 	 * are so far apart; accesses begin at the first of them. 0: no groups */
 	int32_t group, group_var;
 	int64_t elems;
+	int32_t held;	/* HELD: 1 + the tile as whose sums warps have it */
 	int32_t stages; /* so many such buffers, `stage_bytes` apart */
 	int64_t stage_bytes;
 	int64_t offset; /* LOCAL, SCRATCH: in bytes */
@@ -288,6 +294,7 @@ typedef struct loop_kernel {
 	 * so that there are enough of them */
 	int32_t halved;
 	bool cuts;
+	bool no_rows; /* .. and that no warp has rows with all that belongs to them */
 	loop_buf *buf;
 	int32_t (
 		*buf_of)[IR_MAX_COMP]; /* [eqn][comp], -1: directly in memory */
@@ -315,6 +322,8 @@ bool loop_writes_input(const loop_kernel *k);
 bool loop_maker(
 	const loop_kernel *k, int32_t tensor, int32_t *eqn, int32_t *comp);
 int32_t loop_param(const loop_kernel *k, int32_t tensor); /* -1: private */
+/* Bytes of a copy behind its last row, in which vectors may start. */
+int64_t loop_slack(const machine *m);
 /* The subscripts in the buffer of element `at` of its tensor. */
 void loop_subscript(loop_kernel *k, const ix_dom *d, const loop_buf *b,
 	const ix_form *at, const ix_form **digit);

@@ -287,12 +287,24 @@ tn_dtype loop_natural_acc(const loop_kernel *k, const loop_eqn *e, int32_t comp)
 		       : ir_monoid_acc(e->e->monoid, comp, t[e->e->out[0]].dtype);
 }
 
+int64_t loop_slack(const machine *m)
+{
+	return 4 * (int64_t)m->vector_bytes;
+}
+
+/* Does it copy what does not come from registers of the warps? */
+static bool is_copy(const loop_kernel *k, const loop_node *n)
+{
+	return n->kind == LOOP_STMT && k->eqn[n->eqn].pack && !k->eqn[n->eqn].row &&
+	       (n->up == NULL || n->up->held == 0);
+}
+
 bool loop_has_copies(const loop_kernel *k, const loop_node *n)
 {
 	for (int32_t i = 0; i < n->n_child; i++)
 		if (loop_has_copies(k, n->child[i]))
 			return true;
-	return n->kind == LOOP_STMT && k->eqn[n->eqn].pack;
+	return is_copy(k, n);
 }
 
 bool loop_has_others(const loop_kernel *k, const loop_node *n)
@@ -300,8 +312,7 @@ bool loop_has_others(const loop_kernel *k, const loop_node *n)
 	for (int32_t i = 0; i < n->n_child; i++)
 		if (loop_has_others(k, n->child[i]))
 			return true;
-	return !loop_is_loop(n) &&
-	       !(n->kind == LOOP_STMT && k->eqn[n->eqn].pack);
+	return !loop_is_loop(n) && !is_copy(k, n);
 }
 
 static const loop_node *tile_below(const loop_node *n, int32_t eqn)

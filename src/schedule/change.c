@@ -359,7 +359,7 @@ int32_t loop_add_row(
 	int32_t i = add_set(k, label,
 		add_tensor(k, label, body->dtype, n), body, m->at);
 
-	k->eqn[i].pack = true;
+	k->eqn[i].pack = k->eqn[i].row = true;
 	k->eqn[i].left = k->eqn[like].left;
 	*loop_changed(k, LOOP_CHANGE_ROW) = (loop_change){.kind = LOOP_CHANGE_ROW,
 		.var = -1, .other = like, .eqn = i};

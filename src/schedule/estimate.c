@@ -557,6 +557,7 @@ static void walk_block(estimate *w, const loop_node *n)
 		w->range[n->var].hi = was.lo + n->size;
 	else
 		w->share = share;
+	w->share *= estimate_needed(w, n);
 	walk_children(w, n);
 	w->range[n->var] = was;
 	w->share = share;

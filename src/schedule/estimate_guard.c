@@ -49,6 +49,9 @@ double estimate_needed(const estimate *w, const loop_node *n)
 {
 	double part = 1;
 
+	for (const loop_node *u = n->up; u != NULL; u = u->up)
+		if (u->kind == LOOP_BLOCK && u->n_needs > 0)
+			return 1; /* that counts for all of the block */
 	for (int32_t i = 0; i < n->n_needs; i++) {
 		double p = estimate_inside(
 			w, n->need[i].f, n->need[i].lo, n->need[i].hi);

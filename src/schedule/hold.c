@@ -54,20 +54,55 @@ static bool ends_in_scope(const loop_kernel *k, const loop_node *t)
 	return true;
 }
 
-bool loop_may_hold(const loop_kernel *k, const loop_node *t)
+static bool is_columns(const loop_kernel *k, const loop_node *n, const loop_node *t)
 {
-	const loop_node *n = t->up;
-
-	if (t->kind != LOOP_TILE || !t->start || (t->checked && !t->matrix) ||
-		t->row_var < 0 || n == NULL ||
-		n->kind != LOOP_BLOCK || n->var != t->row_var ||
-		n->size != t->size || n->n_child != 1 || n->parallel ||
-		loop_pieces(k, n) > k->machine->block.warps)
-		return false;
-	n = n->up;
 	return n != NULL && n->kind == LOOP_BLOCK && n->var == t->var &&
 	       n->size == (int64_t)t->lanes * t->unroll && !n->parallel &&
-	       loop_pieces(k, n) == 1 && ends_in_scope(k, t);
+	       loop_pieces(k, n) == 1;
+}
+
+const loop_node *loop_rows_around(const loop_kernel *k, const loop_node *t)
+{
+	return is_columns(k, t->up, t) ? t->up->up : t->up;
+}
+
+/* Do all loops around n that walk terms of the sum cut it into blocks, one after the
+ * other? Then it ends outside of the last of them. */
+static bool only_cuts(const loop_kernel *k, const loop_node *n, const loop_eqn *e)
+{
+	for (; n != NULL; n = n->up)
+		if (walks_sum(e, n) && !is_sum_block(e, n))
+			return false;
+	return loop_param(k, e->e->out[0]) < 0;
+}
+
+/* Does a warp have the rows, n, with all that belongs to them: contract/rows.c? Its
+ * columns are then those of a block around them, or in them. */
+static bool has_rows(const loop_kernel *k, const loop_node *n, const loop_node *t)
+{
+	return n->by_warp && t->matrix && n->n_child > 1 &&
+	       (n != t->up ||
+		       loop_length(k, &(loop_node){.var = t->var, .up = t->up}) <=
+			       (int64_t)t->lanes * t->unroll) &&
+	       only_cuts(k, n, &k->eqn[t->eqn]);
+}
+
+bool loop_may_hold(const loop_kernel *k, const loop_node *t)
+{
+	const loop_node *n;
+
+	if (t->kind != LOOP_TILE || !t->start || (t->checked && !t->matrix) ||
+		t->row_var < 0 || t->up == NULL)
+		return false;
+	n = loop_rows_around(k, t);
+	if (n == NULL || n->kind != LOOP_BLOCK || n->var != t->row_var ||
+		n->size != t->size || n->parallel ||
+		loop_pieces(k, n) > k->machine->block.warps)
+		return false;
+	if (has_rows(k, n, t))
+		return true;
+	return n == t->up && n->n_child == 1 && is_columns(k, n->up, t) &&
+	       ends_in_scope(k, t);
 }
 
 static bool is_plain(const loop_node *n, int32_t var)
@@ -85,6 +120,28 @@ static bool adds(const loop_kernel *k, const loop_node *leaf)
 		       e->stage || e->pack);
 }
 
+/* Does the statement add up elements of a row, as warps have them? */
+static bool adds_row(const loop_kernel *k, const loop_node *leaf, const loop_node *t)
+{
+	const loop_eqn *e = &k->eqn[leaf->eqn];
+
+	return leaf->kind == LOOP_STMT && t->matrix && e->e->monoid != IR_SET &&
+	       e->e->n_out == 1 && e->scan_var < 0 && !e->push && e->n_parts == 0 &&
+	       e->reduced == BIT(t->var) && (e->left & BIT(t->row_var)) != 0 &&
+	       e->acc[0] != TN_BOOL;
+}
+
+/* .. or does it scale the sums, or copy what it makes of them? */
+static bool may_change(const loop_kernel *k, const loop_node *leaf, const loop_node *t)
+{
+	const loop_eqn *e = &k->eqn[leaf->eqn];
+
+	if (leaf->kind == LOOP_SCALE)
+		return leaf->eqn == t->eqn && t->matrix;
+	return adds_row(k, leaf, t) ||
+	       (leaf->kind == LOOP_STMT && t->matrix && e->pack && !e->row && !e->part);
+}
+
 bool loop_may_walk(const loop_kernel *k, const loop_node *rows, const loop_node *t)
 {
 	const loop_node *columns = rows->n_child == 1 ? rows->child[0] : NULL;
@@ -95,7 +152,8 @@ bool loop_may_walk(const loop_kernel *k, const loop_node *rows, const loop_node 
 	for (int32_t i = 0; i < columns->n_child; i++) {
 		const loop_node *n = columns->child[i];
 
-		if ((n->kind != LOOP_STMT && n->kind != LOOP_DONE) || adds(k, n))
+		if (((n->kind != LOOP_STMT && n->kind != LOOP_DONE) || adds(k, n)) &&
+			!may_change(k, n, t))
 			return false;
 	}
 	return true;
@@ -296,6 +354,11 @@ static void decide(loop_kernel *k, int32_t phase, int32_t eqn)
 	loop_node *tile = tile_in(&t->phase[phase], eqn);
 	int32_t n = 0;
 
+	if (tile->held > 0) { /* contract/rows.c */
+		loop_decide(k, DECIDE_HOLD_TAKEN, eqn, -1, tile->size,
+			(int64_t)tile->lanes * tile->unroll);
+		return;
+	}
 	for (int32_t i = 0; i < t->phase[phase].n_roots; i++)
 		n += tiles_of(t->phase[phase].root[i], eqn);
 	if (n != 1 || !loop_may_hold(t, tile)) {

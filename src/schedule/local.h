@@ -131,6 +131,11 @@ void loop_hold_near(loop_kernel *k);
 /* May registers hold the sums of tile t, by the loops around it? */
 bool loop_may_hold_near(const loop_kernel *k, const loop_node *t);
 bool loop_may_hold(const loop_kernel *k, const loop_node *t);
+/* The guard outside which a block of rows by warp changes nothing that is read behind
+ * it: its maxima and sums have no terms there. False: there is none. */
+bool loop_rows_need(loop_kernel *k, const loop_node *block, ix_fact *out);
+/* The block of rows of a tile that may hold its sums. */
+const loop_node *loop_rows_around(const loop_kernel *k, const loop_node *t);
 /* May a loop over rows, and the one in it, walk the sums as the warps have them? */
 bool loop_may_walk(const loop_kernel *k, const loop_node *rows, const loop_node *t);
 /* Does something below n have to do with the sums of t, outside of loops that walk

@@ -18,7 +18,7 @@ static const expr *idle_outside(loop_kernel *k, const loop_node *n)
 	const loop_eqn *e = &k->eqn[n->eqn];
 	const expr *b = e->body[0];
 
-	if (n->kind != LOOP_STMT || e->e->n_out != 1 || e->push ||
+	if ((n->kind != LOOP_STMT && n->kind != LOOP_TILE) || e->e->n_out != 1 || e->push ||
 		(e->e->monoid != IR_SUM && e->e->monoid != IR_MAX &&
 			e->e->monoid != IR_MIN) ||
 		b->kind != EX_SELECT || b->arg[0]->kind != EX_INSIDE ||
@@ -62,18 +62,11 @@ static const expr *guard_of(loop_kernel *k, const loop_node *n, bool *fills)
 	return c;
 }
 
-bool loop_need_of(
-	loop_kernel *k, const loop_node *n, ix_fact *out, bool *fills)
+/* What lies outside of the guard, as a fact; false: it is not one of digits. */
+static bool fact_of(loop_kernel *k, const expr *c, ix_fact *out)
 {
-	const expr *c = guard_of(k, n, fills);
-	loop_set open = loop_node_open(n);
 	int64_t s, min, max;
 
-	if (c == NULL || n->backward || n->n_clip > 0 ||
-		(loop_form_vars(c->form) & ~open) != 0 ||
-		!ix_stride(c->form, n->var, k->var[n->var].extent, &s) ||
-		(s != 1 && s != -1))
-		return false;
 	for (int32_t i = 0; i < c->form->n; i++)
 		if (c->form->t[i].atom->kind != IX_DIGIT ||
 			!ix_stride(c->form, c->form->t[i].atom->axis,
@@ -83,6 +76,98 @@ bool loop_need_of(
 	*out = (ix_fact){c->form, min >= c->lo ? INT64_MIN : c->lo,
 		max < c->hi ? INT64_MAX : c->hi};
 	return out->lo != INT64_MIN || out->hi != INT64_MAX;
+}
+
+bool loop_need_of(
+	loop_kernel *k, const loop_node *n, ix_fact *out, bool *fills)
+{
+	const expr *c = guard_of(k, n, fills);
+	loop_set open = loop_node_open(n);
+	int64_t s;
+
+	if (c == NULL || n->backward || n->n_clip > 0 ||
+		(loop_form_vars(c->form) & ~open) != 0 ||
+		!ix_stride(c->form, n->var, k->var[n->var].extent, &s) ||
+		(s != 1 && s != -1))
+		return false;
+	return fact_of(k, c, out);
+}
+
+/* ---- rows of warps ---- */
+
+struct idle {
+	loop_kernel *k;
+	const loop_node *block;
+	const expr *guard; /* outside which what was found so far does nothing */
+	bool other;	   /* something does, or another guard says when it does not */
+};
+
+static bool is_read_outside(struct idle *w, const loop_node *n, int32_t tensor)
+{
+	if (n == w->block)
+		return false;
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (is_read_outside(w, n->child[i], tensor))
+			return true;
+	return !loop_is_loop(n) && loop_leaf_reads(w->k, n, tensor);
+}
+
+/* Does only the block read what its leaf makes? */
+static bool is_inside(struct idle *w, const loop_node *leaf)
+{
+	const loop_eqn *e = &w->k->eqn[leaf->eqn];
+
+	for (int32_t i = 0; i < e->e->n_out; i++) {
+		if (loop_param(w->k, e->e->out[i]) >= 0)
+			return false;
+		for (int32_t p = 0; p < w->k->n_phases; p++)
+			for (int32_t r = 0; r < w->k->phase[p].n_roots; r++)
+				if (is_read_outside(w, w->k->phase[p].root[r],
+					    e->e->out[i]))
+					return false;
+	}
+	return true;
+}
+
+/* Does a loop around the block walk what the leaf adds up? */
+static bool goes_on(const struct idle *w, const loop_node *leaf)
+{
+	const loop_eqn *e = &w->k->eqn[leaf->eqn];
+
+	for (const loop_node *u = w->block->up; u != NULL; u = u->up)
+		if ((e->reduced & BIT(u->var)) != 0)
+			return true;
+	return false;
+}
+
+static void find_idle(struct idle *w, const loop_node *n)
+{
+	const expr *c = NULL;
+
+	for (int32_t i = 0; i < n->n_child; i++)
+		find_idle(w, n->child[i]);
+	/* a maximum that has not changed scales by 1 */
+	if (loop_is_loop(n) || n->kind == LOOP_SCALE)
+		return;
+	if (n->kind != LOOP_STMT && n->kind != LOOP_TILE)
+		w->other = true;
+	if (w->k->eqn[n->eqn].e->monoid != IR_SET && goes_on(w, n)) {
+		c = idle_outside(w->k, n);
+		w->other |= c == NULL || (w->guard != NULL && c != w->guard);
+		w->guard = c;
+		return;
+	}
+	w->other |= !is_inside(w, n);
+}
+
+bool loop_rows_need(loop_kernel *k, const loop_node *block, ix_fact *out)
+{
+	struct idle w = {.k = k, .block = block};
+
+	if (block->kind != LOOP_BLOCK || !block->by_warp)
+		return false;
+	find_idle(&w, block);
+	return !w.other && w.guard != NULL && fact_of(k, w.guard, out);
 }
 
 static void add_need(loop_kernel *k, loop_node *n)

@@ -405,7 +405,7 @@ static void decide(struct rows *r)
 	loop_kernel *k = r->k;
 	const machine *m = k->machine;
 	loop_kernel *t = located(k);
-	size_t each = 64 + 4 * (size_t)m->vector_bytes;
+	size_t each = 64 + (size_t)loop_slack(m);
 	size_t bytes = t->local_bytes + (size_t)r->n_sums * each;
 	double alone, best;
 	int32_t warps;

@@ -293,6 +293,7 @@ void loop_schedule_by(
 	k->copies = by->copies;
 	k->halved = 0;
 	k->cuts = m->block.warps == 1;
+	k->no_rows = false;
 	begin(&r);
 	for (int32_t i = 0; loop_pass_name(i) != NULL; i++) {
 		const struct pass *p = &passes[i];

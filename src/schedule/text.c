@@ -295,6 +295,10 @@ static void tile_line(const struct print *p, const loop_node *n)
 	str_add(p->out, n->start ? " start" : "");
 	str_add(p->out, n->held > 0 ? " held" : "");
 	str_add(p->out, n->checked ? " checked" : "");
+	if (n->within != NULL) {
+		str_add(p->out, " within ");
+		value(p, n->within);
+	}
 	if (n->lines > 0) {
 		str_printf(p->out, " lines %d ahead ", n->lines);
 		form(p, n->behind);

@@ -554,6 +554,8 @@ static loop_node *parse_tile(struct parse *p)
 	n->start = lex_eat(p->l, "start");
 	n->held = lex_eat(p->l, "held");
 	n->checked = lex_eat(p->l, "checked");
+	if (lex_eat(p->l, "within"))
+		n->within = value(p, NULL);
 	if (lex_eat(p->l, "lines")) {
 		n->lines = (int32_t)number(p, 1, LOOP_MAX_FETCH, "the lines to prefetch");
 		lex_need(p->l, "ahead");

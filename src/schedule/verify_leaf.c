@@ -93,7 +93,12 @@ static void check_factors(struct sv *v, const loop_node *n)
 		verify_fail(v, n, "tile", "the factors of this tile differ from those of %s",
 			verify_eqn(v, n->eqn));
 	check_clipped(v, n, t.f[first ? 0 : 1]);
-	if (n->checked != ((t.inexact || has_wide_rows(n)) &&
+	if (n->within != NULL &&
+		(n->within != t.within || !n->matrix || n->held == 0 || has_wide_rows(n)))
+		verify_fail(v, n, "tile",
+			"\"within\" is the condition under which terms of %s count, for a tile of matrix instructions whose sums are held",
+			verify_eqn(v, n->eqn));
+	if (n->checked != ((t.inexact || has_wide_rows(n)) && n->within == NULL &&
 				  dtype_is_float(e->acc[0])))
 		verify_fail(v, n, "tile", "%s",
 			n->checked ? "this tile must not be \"checked\": it "
@@ -266,10 +271,9 @@ static void check_dot(struct sv *v, const loop_node *n)
 	if (n->tiled && terms == 0)
 		terms = tiled_terms(n);
 	if (n->dot != terms || n->matrix || n->row_var < 0 ||
-		!contract_guards_tiles(n->n_needs, n->need, k->eqn[n->eqn].reduced) ||
 		!is_cut_once(v, n, s))
 		verify_fail(v, n, "tile",
-			"on %s a tile of %s and %s adds up %d neighbours; it has rows, no guards of terms, and its sum is cut once at most",
+			"on %s a tile of %s and %s adds up %d neighbours; it has rows, and its sum is cut once at most",
 			k->machine->name, dtype_name(x->dtype),
 			dtype_name(y->dtype), terms);
 	if (n->tiled)
@@ -566,7 +570,12 @@ static void check_needs(struct sv *v, const loop_node *n)
 	bool fills = false;
 
 	check_clips(v, n);
-	if (n->kind != LOOP_TILE && n->near) {
+	if (n->kind == LOOP_BLOCK && n->n_needs > 0) {
+		if (n->n_needs != 1 || n->near || n->fills ||
+			!loop_rows_need(v->k, n, &f) || !is_fact(&f, n->need))
+			verify_fail(v, n, "guard",
+				"statements in this block change elements outside this guard, or have none in common");
+	} else if (n->kind != LOOP_TILE && n->near) {
 		if (n->n_needs != 1 || !loop_need_of(v->k, n, &f, &fills) ||
 			!is_fact(&f, n->need) || fills != n->fills)
 			verify_fail(v, n, "guard",

@@ -34,7 +34,8 @@ static bool may_hold(const struct sv *v, const loop_node *t, int32_t warps)
 {
 	if (v->k->machine->block.warps <= 1)
 		return loop_may_hold_near(v->k, t);
-	return loop_may_hold(v->k, t) && has_one_each(v, t->up, t, warps);
+	return loop_may_hold(v->k, t) &&
+	       has_one_each(v, loop_rows_around(v->k, t), t, warps);
 }
 
 /* Do these rows stand where the sums of the tile are in registers? */

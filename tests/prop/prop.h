@@ -149,6 +149,7 @@ int64_t type_numel(const ir_type *t);
 typedef struct shadow {
 	ir_number v;
 	double e;
+	bool weight; /* of a row, at most 1: it may be rounded before it is scaled, or after */
 } shadow;
 
 typedef struct shadow_run {

@@ -83,7 +83,7 @@ static double largest(tn_dtype out)
 
 static shadow combine_eval(env *e, const expr *x, const shadow *param)
 {
-	shadow v[IR_MAX_ARGS] = {{{0}, 0}}, r = {{0}, 0};
+	shadow v[IR_MAX_ARGS] = {{.e = 0}}, r = {.e = 0};
 
 	switch (x->kind) {
 	case EX_CONST:
@@ -130,7 +130,7 @@ static bool loses_factor(const reduction *r, tally *t, const shadow *key)
 
 static void combine(walk *w, reduction *r, tally *t, const shadow *y)
 {
-	shadow param[2 * IR_MAX_COMP] = {{{0}, 0}}, sum[IR_MAX_COMP];
+	shadow param[2 * IR_MAX_COMP] = {{.e = 0}}, sum[IR_MAX_COMP];
 	bool loses = r->m->rescalable && loses_factor(r, t, &y[0]);
 
 	for (int32_t k = 0; k < r->n; k++) {
@@ -177,7 +177,7 @@ static void note(tally *t, tn_dtype dt, shadow y)
 /* What the interpreter does, for float sums without looking up functions. */
 static void add_term(walk *w, reduction *r, tally *t, const shadow *raw)
 {
-	shadow y[IR_MAX_COMP] = {{{0}, 0}};
+	shadow y[IR_MAX_COMP] = {{.e = 0}};
 	bool is_float = dtype_is_float(r->acc[0]);
 	double v;
 

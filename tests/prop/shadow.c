@@ -16,6 +16,8 @@
  *     interval, and then its whole height.
  *   - where an argument may be anything, the result may, unless no value of it
  *     makes a difference.
+ *   - a weight of a row that is rounded to two bytes may be so before it is scaled to
+ *     the row's maximum: one unit in the last place of these.
  *   - sums, products and statistics: reduce.c.
  *
  * Programs on exact data therefore have e = 0 nearly everywhere.
@@ -247,23 +249,40 @@ shadow shadow_call(int32_t fn, tn_dtype arg, tn_dtype result, bool rounds,
 	function f = {.n = s->n_args, .result = result, .fn = fn,
 		.rounds = rounds};
 
+	shadow r;
+
 	for (int32_t i = 0; i < f.n; i++)
 		f.arg[i] = s->sig[2 * i] == 'B' ? TN_BOOL : arg;
-	return evaluate(&f, x);
+	r = evaluate(&f, x);
+	r.weight = s->laws[0] == '+' && x[0].v.f - x[0].e <= 0;
+	return r;
+}
+
+/* The step between numbers of two bytes near v. */
+static double short_ulp(tn_dtype t, double v)
+{
+	int32_t digits = t == TN_F16 ? 10 : 7, least = t == TN_F16 ? -14 : -126;
+	int32_t k = v == 0 ? least : ilogb(v);
+
+	return ldexp(1, (k > least ? k : least) - digits);
 }
 
 shadow shadow_cast(tn_dtype to, tn_dtype from, shadow x)
 {
 	function f = {.n = 1, .arg = {from}, .result = to, .fn = -1};
+	shadow r = evaluate(&f, &x);
 
-	return evaluate(&f, &x);
+	r.weight = x.weight;
+	if (x.weight && (to == TN_F16 || to == TN_BF16) && isfinite(r.v.f) && !isinf(r.e))
+		r.e += short_ulp(to, fabs(r.v.f) + r.e);
+	return r;
 }
 
 /* ---- expressions of instances: as in interp/eval.c ---- */
 
 static shadow exact_int(tn_dtype t, int64_t v)
 {
-	shadow r = {{0}, 0};
+	shadow r = {.e = 0};
 
 	if (dtype_is_float(t))
 		r.v.f = ir_round(wide(t), (double)v);
@@ -274,7 +293,7 @@ static shadow exact_int(tn_dtype t, int64_t v)
 
 static shadow exact_real(tn_dtype t, double v)
 {
-	return (shadow){{.f = ir_round(wide(t), v)}, 0};
+	return (shadow){.v.f = ir_round(wide(t), v)};
 }
 
 int32_t shadow_place(walk *w, const ir_type *t, const in_node *const *index,
@@ -325,7 +344,7 @@ static shadow read_element(walk *w, const in_node *n)
 	if (where != 0) {
 		if (where == 1 && w->maybe == 0)
 			env_bug(w->e, "shadow.read", "a read is outside");
-		return (shadow){{0}, INFINITY};
+		return (shadow){.e = INFINITY};
 	}
 	return as_factor(w, w->inst->tensor[n->tensor].type.dtype,
 		w->tensor[n->tensor][place]);
@@ -402,7 +421,7 @@ static shadow clamp(walk *w, const in_node *n)
 static shadow call(walk *w, const in_node *n)
 {
 	int32_t n_args = ir_scalar_at(n->fn)->n_args;
-	shadow x[IR_MAX_ARGS] = {{{0}, 0}};
+	shadow x[IR_MAX_ARGS] = {{.e = 0}};
 
 	for (int32_t i = 0; i < n_args; i++)
 		x[i] = shadow_eval(w, n->arg[i]);
@@ -445,11 +464,11 @@ shadow shadow_eval(walk *w, const in_node *n)
 	case IN_ELSE:
 		where = all_inside(w, n->arg[0]);
 		if (where < 0)
-			return shadow_wild((shadow){{0}, 0});
+			return shadow_wild((shadow){.e = 0});
 		return shadow_eval(w, n->arg[where]);
 	case IN_INSIDE:
 		where = find(w, n->arg[0], &place);
-		return (shadow){{.i = where == 0}, where < 0 ? 1 : 0};
+		return (shadow){.v.i = where == 0, .e = where < 0 ? 1 : 0};
 	case IN_CAST:
 		return shadow_cast(n->dtype, n->arg[0]->dtype,
 			shadow_eval(w, n->arg[0]));
@@ -514,8 +533,8 @@ static void set(walk *w)
 static shadow load(tn_dtype t, const void *data, int64_t i)
 {
 	if (dtype_is_float(t))
-		return (shadow){{.f = dtype_load_f64(t, data, i)}, 0};
-	return (shadow){{.i = dtype_load_i64(t, data, i)}, 0};
+		return (shadow){.v.f = dtype_load_f64(t, data, i)};
+	return (shadow){.v.i = dtype_load_i64(t, data, i)};
 }
 
 static void store(tn_dtype t, void *data, int64_t i, shadow x)

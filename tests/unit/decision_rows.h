@@ -91,6 +91,12 @@ static const struct row {
 		NULL},
 	{DECIDE_CUT_COST, -1, -1, "program { x: f32[2048,64]  y: f32[64,2048]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
+	{DECIDE_OWN_TAKEN, 16, 64, "program { q: bf16[2,256,64]  k: bf16[2,256,64]\n"
+		" v: bf16[2,256,64]\n o = attention(q, k, v, scale=0.125)\n return o }",
+		"cuda/sm_90"},
+	{DECIDE_OWN_SHAPE, -1, -1, "program { q: f32[4,12,8]  k: f32[4,32,8]\n"
+		" v: f32[4,32,8]\n o = attention(q, k, v, scale=0.125)\n return o }",
+		"cuda/sm_90"},
 	{DECIDE_HALVE_TAKEN, 3, -1, "program { x: f32[50,192]  y: f32[192,768]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
 	{DECIDE_HALVE_COST, 1, 2112, "program { x: f32[4,16]  y: f32[16,32]\n"
@@ -249,9 +255,9 @@ static const struct row {
 		" o = matmul(x, y)\n return o }", "c/avx512-bf16"},
 	{DECIDE_DOT_DTYPE, -1, -1, "program { x: f32[64,64]  y: f32[64,64]\n"
 		" o = matmul(x, y)\n return o }", "c/avx512-vnni"},
-	{DECIDE_DOT_SHAPE, -1, -1, "op p(x[c, a], y[a, b]) -> o {\n"
-		" o[c, b] += x[c, a] * y[a, b] where a <= c else cast(0, x) }\n"
-		"program { x: bf16[64,64]  y: bf16[64,64]\n"
+	{DECIDE_DOT_SHAPE, -1, -1, "op p(x[c, a, d], y[a, d, b]) -> o {\n"
+		" o[c, b] += x[c, a, d] * y[a, d, b] where a <= c else cast(0, x) }\n"
+		"program { x: bf16[64,64,16]  y: bf16[64,16,64]\n"
 		" o = p(x, y)\n return o }", "c/avx512-bf16"},
 	{DECIDE_TILES_TAKEN, 32, 32, "program { x: bf16[64,64]  y: bf16[64,64]\n"
 		" o = matmul(x, y)\n return o }", "c/avx512-amx"},

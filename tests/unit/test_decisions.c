@@ -195,6 +195,33 @@ static bool streams(const loop_kernel *k, int32_t tensor)
 	return false;
 }
 
+static bool is_copied(const struct facts *f, const loop_decision *d)
+{
+	if (d->with < 0 || is_turned(f, d->of))
+		return is_taken[d->kind];
+	if (d->kind == DECIDE_COPY_IN_PLACE)
+		return !reads_in_place(f, d->of, d->with);
+	return copies(f->k, d->with, d->kind == DECIDE_COPY_WHOLE);
+}
+
+/* Are tiles of several products in a block of rows that each warp has some of? */
+static int32_t held_below(const loop_node *n)
+{
+	int32_t m = n->kind == LOOP_TILE && n->held > 0;
+
+	for (int32_t i = 0; i < n->n_child; i++)
+		m += held_below(n->child[i]);
+	return m;
+}
+
+static bool has_own_rows(const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (has_own_rows(n->child[i]))
+			return true;
+	return n->kind == LOOP_BLOCK && n->by_warp && held_below(n) > 1;
+}
+
 /* Was done what the pass says, as far as the trees show? */
 static bool is_done(const struct facts *f, const loop_decision *d)
 {
@@ -203,6 +230,8 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 	switch (decide_pass_of(d->kind)) {
 	case DECIDE_PASS_TILE:
 		return (f->tiled & BIT(d->of)) != 0;
+	case DECIDE_PASS_OWN:
+		return has_own_rows(k->phase[k->n_phases - 1].root[0]);
 	case DECIDE_PASS_CUT:
 		return has_change(k, LOOP_CHANGE_CUT, d->of, -1);
 	case DECIDE_PASS_HALVE:
@@ -212,11 +241,7 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 	case DECIDE_PASS_DIVIDE:
 		return divides_rows(f, d->of);
 	case DECIDE_PASS_COPY:
-		if (d->with < 0 || is_turned(f, d->of))
-			return is_taken[d->kind];
-		if (d->kind == DECIDE_COPY_IN_PLACE)
-			return !reads_in_place(f, d->of, d->with);
-		return copies(k, d->with, d->kind == DECIDE_COPY_WHOLE);
+		return is_copied(f, d);
 	case DECIDE_PASS_RESIDUES:
 		return has_change(k, LOOP_CHANGE_SPLIT, -1, d->of);
 	case DECIDE_PASS_JOIN:

@@ -32,6 +32,8 @@ static const struct {
 	{"far apart", "t = exp(x)\n o = lt(t, x)", "f32[64]", 1, 0.1, 0, 0},
 	{"rounded to f16", "t = exp(x)\n o = cast(t, to=f16)", "f32[64]", 0.3, 0,
 		0, 0},
+	{"weight rounded to f16", "t = exp(x)\n o = cast(t, to=f16)", "f32[64]", -0.3, 0,
+		0.0004, 0.0012},
 	{"integers", "o = reduce_sum(x)", "i8[64]", -3, 2, 0, 0},
 	{"variance", "o = reduce_var(x)", "f32[64]", 1, 0.37, 1e-5, 1},
 	{"product of powers of two", "o = reduce_prod(x)", "f32[64]", 2, 0, 0,

@@ -492,6 +492,8 @@ bool contract_choose_blocks(contract *c)
 	if (!choose_products(c))
 		return false;
 	left = c->k->eqn[p->eqn].left;
+	if (contract_choose_rows(c))
+		return true;
 	if (c->product.n > 1 || c->mixed != 0 || (left & ~c->chain) != 0) {
 		block_several(c, to_block(c) & ~(c->online ? c->mixed : 0));
 		if (c->online)

@@ -435,7 +435,10 @@ static void fill(contract *c, loop_node *body)
 			continue;
 		}
 		gather_leaves(c, c->last, s + 1, p);
-		contract_nest(c, p, body);
+		if (c->by_rows)
+			contract_rows_nest(c, p, body);
+		else
+			contract_nest(c, p, body);
 		s++;
 	}
 }
@@ -603,18 +606,24 @@ bool contract_phase(contract *of)
 	if (c.mixed != 0)
 		body = contract_block(
 			&c, c.last->var, c.block[c.last->var], NULL);
-	fill(&c, body);
+	fill(&c, c.by_rows ? contract_rows_open(&c, outer, body) : body);
 	if (c.mixed != 0)
 		put_outside(&c, outer, body);
+	if (c.by_rows && !contract_rows_close(&c))
+		return false; /* only in a trial: products.c */
 	ph = add_phases(&c, top);
 	loop_link(k);
 	ph->n_chunks = make_chunks(&c, top, outer);
 	for (int32_t i = 0; i < c.plain.n; i++)
 		loop_vectorise_nest(k, c.plain.at[i]);
 	loop_link(k);
-	loop_clip_all(k);
-	loop_split_guards(k);
-	loop_find_needs(k, ph->root[0]);
+	if (c.by_rows) {
+		contract_rows_need(&c);
+	} else { /* registers of warps are walked as a whole */
+		loop_clip_all(k);
+		loop_split_guards(k);
+		loop_find_needs(k, ph->root[0]);
+	}
 	ph->tiles = true;
 	return true;
 }

@@ -44,6 +44,7 @@ typedef struct contract_product {
 	const expr *by[2][2]; /* x and y: of vectors; as bytes less nothing, or NULL */
 	int64_t less[2]; /* the offsets of vectors */
 	bool inexact; /* see contract_factors */
+	const expr *within; /* .. where terms count: warps test it piece by piece */
 	VEC(loop_node *) behind; /* epilogue: statements on each final element */
 } contract_product;
 
@@ -68,6 +69,10 @@ typedef struct contract {
 	/* online.c: a row whose keys, with variable `keys`, are processed in blocks;
 	 * between two loop nests its sums are scaled. at_once: in one block */
 	bool online, at_once;
+	/* .. by warps that each have some rows (rows.c): the loop around the keys, the
+	 * block of keys, and that of rows in it */
+	bool by_rows;
+	loop_node *around_keys, *of_keys, *in_rows;
 	eqn_rows rows;
 	int32_t keys, was, scale_stage;
 	int32_t *stage; /* by order of the leaf: its loop nest; -1: dropped */
@@ -107,6 +112,8 @@ typedef struct contract_terms {
 	const expr *f[2], *finish;
 	decide_kind why; /* why they are not products; DECIDE_N_KINDS: no product */
 	bool inexact;
+	/* .. if nothing else makes it so: where terms count */
+	const expr *within;
 	int32_t n_needs; /* guards outside which all terms are 0 */
 	ix_fact need[CONTRACT_NEEDS];
 } contract_terms;
@@ -169,7 +176,11 @@ int64_t contract_most_rows(const loop_kernel *k);
 bool contract_rows_suffice(const contract *c, const contract_product *p);
 /* Sets its sizes, once blocks are chosen. */
 void contract_sizes(contract *c, contract_product *p);
-/* matrix.c: do matrix instructions compute it? Sets its tile. */
+/* A tile of the product. */
+loop_node *contract_tile(contract *c, const contract_product *p);
+/* matrix.c: do matrix instructions take its factors? Sets what they take. */
+bool contract_takes_matrix(loop_kernel *k, contract_product *p);
+/* .. and do they compute it? Sets its tile. */
 void contract_choose_matrix(contract *c, contract_product *p);
 /* Do the sums have another dtype than the memory of the result? */
 bool contract_lies_apart(const contract *c, const contract_product *p);
@@ -189,6 +200,8 @@ int32_t contract_lanes_of(const contract *c, const contract_product *p,
 /* dot.c: do dots compute it? Then x and y are what they multiply. */
 /* Do guards skip whole tiles, and no terms of one? */
 bool contract_guards_tiles(int32_t n, const ix_fact *need, loop_set sums);
+/* Is the sum added up in blocks of a mixed loop, of whole groups? */
+bool contract_adds_blocks(const contract *c, const contract_product *p);
 void contract_choose_dot(const contract *c, contract_product *p);
 /* The narrow values that are `offset` less than e; NULL: they may not fit t. */
 const expr *contract_narrow(
@@ -215,6 +228,16 @@ const expr *contract_online_was(contract *c);
 const expr *contract_online_factor(contract *c, int32_t was);
 const expr *contract_online_scaled(
 	contract *c, int32_t was, int32_t by, int32_t eqn);
+/* rows.c: may each warp of a block have some rows, with all that belongs to them? Sets
+ * the blocks and tiles. Then: the block of rows, inside that of keys; the nest of a
+ * product in it; and the end, when what is outside of the keys is there, too. False:
+ * a loop is not such. */
+bool contract_choose_rows(contract *c);
+loop_node *contract_rows_open(contract *c, loop_node *outer, loop_node *keys);
+void contract_rows_nest(contract *c, contract_product *p, loop_node *in);
+bool contract_rows_close(contract *c);
+/* .. in the finished tree: leaves out blocks of keys in which no term counts. */
+void contract_rows_need(contract *c);
 /* Adds the epilogue of a product that mixed loops add up, if it has one. */
 void contract_done(contract *c, const contract_product *p, loop_node *body);
 

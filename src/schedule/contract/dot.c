@@ -230,13 +230,33 @@ bool contract_guards_tiles(int32_t n, const ix_fact *need, loop_set sums)
 	return true;
 }
 
-/* Do blocks of the sum begin at whole groups, and is all of it in each tile? */
+bool contract_adds_blocks(const contract *c, const contract_product *p)
+{
+	loop_set of = c->k->eqn[p->eqn].reduced & c->chain;
+	int64_t whole = dtype_is_float(c->k->eqn[p->eqn].acc[0]) ? 2 : 4;
+
+	if (c->k->machine->tiles.rows > 0)
+		whole *= c->k->machine->tiles.rows;
+	for (int32_t v = 0; v < c->k->n_vars; v++)
+		if ((of & BIT(v)) != 0 && c->block[v] % whole != 0)
+			return false;
+	return of != 0 && (of & ~c->mixed) == 0;
+}
+
+/*
+ * Do blocks of the sum begin at whole groups, and is all of it in each tile, or all of a
+ * block of keys? Terms that a guard leaves out are multiplied by 0: in a block of the
+ * sum, of which most are left out as a whole or not at all, they are few.
+ */
 static bool has_shape(const contract *c, const contract_product *p)
 {
 	loop_set sums = c->k->eqn[p->eqn].reduced;
 
-	return c->number < 0 && !p->turned && (sums & c->chain) == 0 &&
-	       contract_guards_tiles(p->n_needs, p->need, sums);
+	return c->number < 0 && !p->turned &&
+	       (contract_adds_blocks(c, p) ||
+		       ((sums & c->chain) == 0 && sums == BIT(p->s)) ||
+		       ((sums & c->chain) == 0 &&
+			       contract_guards_tiles(p->n_needs, p->need, sums)));
 }
 
 /* What tile registers take as it is: bytes with a sign, or without; NULL: neither. */

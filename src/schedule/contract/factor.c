@@ -385,6 +385,13 @@ static const expr *bare_term(struct terms *t, const expr *b)
 		}
 }
 
+static const expr *both(loop_kernel *k, const expr *a, const expr *b)
+{
+	const expr *arg[IR_MAX_ARGS] = {a, b};
+
+	return ex_call(k->s, ir_scalar_find("and", 3), arg);
+}
+
 bool contract_factors(
 	loop_kernel *k, const loop_eqn *e, contract_terms *out)
 {
@@ -412,9 +419,16 @@ bool contract_factors(
 	}
 	for (int32_t i = 0; i < t.n_guards; i++)
 		add_needs(k, t.sums, t.guard[i], out);
-	while (t.n_guards > 0)
-		out->inexact |= guard(&t, t.guard[--t.n_guards], out->f,
-			&out->finish);
+	while (t.n_guards > 0) {
+		const expr *c = t.guard[--t.n_guards];
+
+		if (!guard(&t, c, out->f, &out->finish))
+			continue;
+		out->within = out->within != NULL ? both(k, out->within, c) : c;
+		out->inexact = true;
+	}
+	if (out->finish != NULL)
+		out->within = NULL;
 	out->why = DECIDE_TILE_DTYPE;
 	return out->f[0]->dtype == out->f[1]->dtype;
 }

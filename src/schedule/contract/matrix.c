@@ -16,32 +16,28 @@ static bool is_zero(const expr *e)
 	return e->kind == EX_CONST && dtype_is_float(e->dtype) && e->c.f == 0;
 }
 
-/* .. of reads, and of zeros beside them; TN_BOOL: it computes something */
-static tn_dtype read_dtype(const expr *e)
+/* The dtype from which e, or all of e but zeros, is cast; TN_BOOL: there is none. */
+static tn_dtype short_dtype(const expr *e)
 {
 	tn_dtype t;
 
 	if (e->kind == EX_SELECT && is_zero(e->arg[1]))
-		return read_dtype(e->arg[2]);
+		return short_dtype(e->arg[2]);
 	if (e->kind == EX_SELECT) {
-		t = read_dtype(e->arg[1]);
-		return is_zero(e->arg[2]) || read_dtype(e->arg[2]) == t
+		t = short_dtype(e->arg[1]);
+		return is_zero(e->arg[2]) || short_dtype(e->arg[2]) == t
 			       ? t
 			       : TN_BOOL;
 	}
-	return e->kind == EX_CAST && e->arg[0]->kind == EX_READ
-		       ? e->arg[0]->dtype
-		       : TN_BOOL;
+	return e->kind == EX_CAST ? e->arg[0]->dtype : TN_BOOL;
 }
 
-/* The dtype of two bytes that memory has of all values of e; TN_BOOL: it has not. */
-static tn_dtype short_of(loop_kernel *k, const expr *e)
+/* The dtype of two bytes that has all values of e; TN_BOOL: none is known. */
+static tn_dtype short_of(const expr *e)
 {
-	tn_dtype t = read_dtype(e);
+	tn_dtype t = short_dtype(e);
 
-	return (t == TN_BF16 || t == TN_F16) && contract_reads_memory(k, e)
-		       ? t
-		       : TN_BOOL;
+	return t == TN_BF16 || t == TN_F16 ? t : TN_BOOL;
 }
 
 /* The dtype of one byte that has all values of e; TN_BOOL: none has. */
@@ -56,7 +52,7 @@ const expr *contract_as_short(loop_kernel *k, const expr *e, tn_dtype t)
 {
 	if (t == TN_I8 || t == TN_U8)
 		return contract_narrow(k, e, t, 0);
-	if (t == TN_BOOL || t != short_of(k, e))
+	if (t == TN_BOOL || t != short_of(e))
 		return NULL;
 	return e->kind == EX_CAST ? e->arg[0] : ex_cast(k->s, t, e);
 }
@@ -91,7 +87,7 @@ static int64_t dividing(int64_t n, int64_t m, int64_t most)
 }
 
 /* Finds the dtypes that instructions take; false: there are none. */
-static bool has_dtypes(loop_kernel *k, contract_product *p)
+bool contract_takes_matrix(loop_kernel *k, contract_product *p)
 {
 	tn_dtype acc = k->eqn[p->eqn].acc[0];
 
@@ -101,8 +97,8 @@ static bool has_dtypes(loop_kernel *k, contract_product *p)
 		p->taken[1] = byte_of(k, p->y);
 		return p->taken[0] != TN_BOOL && p->taken[1] != TN_BOOL;
 	}
-	p->taken[0] = short_of(k, p->x);
-	p->taken[1] = short_of(k, p->y);
+	p->taken[0] = short_of(p->x);
+	p->taken[1] = short_of(p->y);
 	p->wide_x = p->taken[1] == TN_BF16 && p->taken[0] != TN_BF16;
 	if (p->wide_x)
 		p->taken[0] = acc;
@@ -179,7 +175,7 @@ void contract_choose_matrix(contract *c, contract_product *p)
 	p->matrix = p->wide_x = false;
 	if (m->rows == 0)
 		return;
-	if (!has_dtypes(k, p)) {
+	if (!contract_takes_matrix(k, p)) {
 		p->wide_x = false;
 		loop_decide(k, DECIDE_MATRIX_DTYPE, p->eqn, -1, 0, 0);
 		return;

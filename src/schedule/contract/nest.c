@@ -151,6 +151,7 @@ bool contract_classify(contract *c, contract_product *p)
 	p->tiled = false;
 	p->finish = t.finish;
 	p->inexact = t.inexact;
+	p->within = NULL;
 	/* a result is rescaled between blocks of keys, which reads it; elsewhere
 	 * what is read of sums that have not begun is dropped */
 	p->begun |= is_mixed(c, p) &&
@@ -526,6 +527,11 @@ static bool is_dear_to_copy(const contract *c, const contract_product *p)
 		       bytes_of_y(c, p) > m->memory[MACHINE_L3].bytes);
 }
 
+static int64_t whole_groups(int64_t n, int64_t group)
+{
+	return contract_ceil(n, group) * group;
+}
+
 /* Chooses equal tiles, and panels that fit the first caches. */
 void contract_sizes(contract *c, contract_product *p)
 {
@@ -556,10 +562,14 @@ void contract_sizes(contract *c, contract_product *p)
 			       ? contract_extent(c, p->s)
 			       : near_equal(contract_extent(c, p->s),
 					 terms_at_once(c, p, rest));
-	if (p->dot > 0) /* blocks begin at whole groups, of whole instructions */
-		fit = p->tiled ? p->dot * m->tiles.rows : p->dot;
-	if (p->dot > 0)
-		p->sum_block = contract_ceil(p->sum_block, fit) * fit;
+	if (p->dot > 0 && contract_adds_blocks(c, p))
+		p->sum_block = contract_extent(c, p->s);
+	else if (p->dot > 0 && p->sum_block > m->product.block_most &&
+		!contract_guards_tiles(p->n_needs, p->need, p->sums))
+		p->sum_block = m->product.block_most; /* many are left out as a whole */
+	else if (p->dot > 0) /* blocks begin at whole groups, of whole instructions */
+		p->sum_block = whole_groups(p->sum_block,
+			p->tiled ? p->dot * m->tiles.rows : p->dot);
 	p->pack_x = copies_rows(c, p, size);
 	p->panel_x = panel_of_rows(c, p);
 	p->whole_x = p->pack_x && c->number < 0 &&
@@ -587,7 +597,7 @@ void contract_sizes(contract *c, contract_product *p)
 
 /* ---- the nest ---- */
 
-static loop_node *tile(contract *c, const contract_product *p)
+loop_node *contract_tile(contract *c, const contract_product *p)
 {
 	loop_node *t = contract_leaf(c, LOOP_TILE, p->eqn);
 	int32_t *sum = arena_array(c->k->a, int32_t, c->k->n_vars + 1);
@@ -607,7 +617,9 @@ static loop_node *tile(contract *c, const contract_product *p)
 	t->dot = p->dot;
 	t->tiled = p->tiled;
 	memcpy(t->offset, p->offset, sizeof t->offset);
-	t->checked = (p->inexact || p->wide_x) && dtype_is_float(c->k->eqn[p->eqn].acc[0]);
+	t->within = p->within;
+	t->checked = ((p->inexact && p->within == NULL) || p->wide_x) &&
+		     dtype_is_float(c->k->eqn[p->eqn].acc[0]);
 	t->size = p->tile;
 	t->lanes = p->lanes;
 	t->unroll = p->vectors;
@@ -748,7 +760,7 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 		say_copy(c, p, p->y, p->pack_y);
 	if (p->pack_y && !once)
 		contract_pack_y(c, p, panel);
-	inner = tile(c, p);
+	inner = contract_tile(c, p);
 	outer = panel;
 	if (p->few) /* lines of y are walked once for each tile's rows */
 		outer = rows_of(c, p, outer);

@@ -21,6 +21,25 @@ static bool make_tiles(contract *c, bool all)
 	return contract_phase(c);
 }
 
+/* Does a tile keep its sums in registers of warps, below n? */
+static bool holds_sums(const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (holds_sums(n->child[i]))
+			return true;
+	return n->kind == LOOP_TILE && n->held > 0;
+}
+
+/* Do blocks of warps run all phases in which they would? */
+static bool are_dealt(const loop_kernel *k)
+{
+	for (int32_t p = 0; p < k->n_phases; p++)
+		for (int32_t i = 0; i < k->phase[p].n_roots; i++)
+			if (holds_sums(k->phase[p].root[i]) && k->phase[p].warps < 2)
+				return false;
+	return true;
+}
+
 /* The seconds of the kernel with all loops joined, or only the last two; *warps: those
  * that compute tiles, in the phase with fewest. */
 static double seconds_with(loop_kernel *k, bool all, double *warps)
@@ -45,7 +64,8 @@ static double seconds_with(loop_kernel *k, bool all, double *warps)
 		loop_locate(c.k);
 		loop_deal_to_warps(c.k);
 		loop_estimate_of(c.k, &e);
-		s = loop_estimate_seconds(&e, 0);
+		if (k->machine->block.warps == 1 || are_dealt(c.k))
+			s = loop_estimate_seconds(&e, 0);
 	}
 	for (int32_t p = 0; p < c.k->n_phases && tiled; p++)
 		if (c.k->phase[p].tiles && e.phase[p].chunks < *warps)
@@ -76,6 +96,19 @@ static int32_t first_product(loop_kernel *k)
 		if (contract_is_product(k, &k->eqn[i]))
 			return i;
 	return -1;
+}
+
+/* Where several products might be computed row by row, each warp having some: is that
+ * impossible? */
+static void choose_rows(loop_kernel *k, bool all)
+{
+	int32_t n = 0;
+	double unused;
+
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		n += contract_is_product(k, &k->eqn[i]);
+	if (k->machine->block.warps > 1 && n > 1)
+		k->no_rows = seconds_with(k, all, &unused) == INFINITY;
 }
 
 /*
@@ -124,6 +157,7 @@ bool loop_contract(loop_kernel *k)
 	contract_split(k);
 	c.slid = 1 + contract_slide(k);
 	all = c.slid == 0 && is_all_better(k);
+	choose_rows(k, all);
 	choose_halves(k, all);
 	tiled = make_tiles(&c, all);
 	for (int32_t p = 0; tiled && p < k->n_phases; p++)

@@ -78,6 +78,10 @@ static const char *picked(
 		return arena_printf(p->a,
 			"((%" PRId64 " + %" PRId64 " * (int)%s) & %" PRId64 ")",
 			list[0], step, l, mask);
+	for (i = 1; i < n && list[i] == (i ^ list[0]);)
+		i++;
+	if (i == n)
+		return arena_printf(p->a, "((int)%s ^ %" PRId64 ")", l, list[0]);
 	for (i = 0; i < n; i++)
 		word[i / 8] |= (uint64_t)(list[i] & 0xff) << i % 8 * 8;
 	return arena_printf(p->a,
