@@ -80,6 +80,25 @@ static int64_t of_number(const kern_value *x, int64_t f)
 	return floor_div(f, m);
 }
 
+/* (p div d) div m is p div d m */
+static void divide_once(const kern_range *r, kern_value *v)
+{
+	const kern_form *f = v->form[0];
+	const kern_value *x;
+	int64_t n;
+
+	if ((v->op != KERN_DIV && v->op != KERN_FLOOR) || f->n != 1 ||
+		f->t[0].coef != 1 || f->c0 != 0)
+		return;
+	x = kern_at(r->k, f->t[0].v);
+	if ((x->op != KERN_DIV && x->op != KERN_FLOOR) ||
+		!mul_ok(x->num[0], v->num[0], &n))
+		return;
+	v->op = x->op;
+	v->form[0] = x->form[0];
+	v->num[0] = n;
+}
+
 const kern_form *kern_made(
 	kern_range *r, const kern_value *x, const kern_form *form)
 {
@@ -91,6 +110,7 @@ const kern_form *kern_made(
 	v.num[1] = x->num[1];
 	if (x->op == KERN_INDEX)
 		return form;
+	divide_once(r, &v);
 	if (kern_form_is_const(form, &c))
 		return kern_form_const(r->k, of_number(x, c));
 	for (int32_t i = 1; i < r->n_loop + r->made.n; i++) {

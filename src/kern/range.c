@@ -227,6 +227,29 @@ static void by_after(struct ask *q, const kern_stmt *s)
 	}
 }
 
+static bool divides(const kern_value *x)
+{
+	return x->op == KERN_DIV || x->op == KERN_FLOOR;
+}
+
+/* Is y the quotient f div m, of f = g div d perhaps as g div d m? */
+static bool is_quotient(
+	const kern_range *r, const kern_value *y, const kern_form *f, int64_t m)
+{
+	const kern_value *x;
+	int64_t n;
+
+	if (!divides(y))
+		return false;
+	if (y->form[0] == f && y->num[0] == m)
+		return true;
+	if (f->n != 1 || f->t[0].coef != 1 || f->c0 != 0)
+		return false;
+	x = kern_at(r->k, f->t[0].v);
+	return divides(x) && x->form[0] == y->form[0] && mul_ok(x->num[0], m, &n) &&
+	       n == y->num[0];
+}
+
 /* Tries the bound of quotients and remainders: m * (f div m) + f mod m = f. */
 static void by_remainder(struct ask *q, const kern_value *x)
 {
@@ -234,25 +257,21 @@ static void by_remainder(struct ask *q, const kern_value *x)
 
 	for (int32_t i = 0; i < f->n; i++) {
 		const kern_value *y = kern_at(q->r->k, f->t[i].v);
-		bool div = y->op == KERN_DIV || y->op == KERN_FLOOR;
-		bool pair = x->op == KERN_MOD
-				    ? div && f->t[i].coef ==
-						     q->t->coef * x->num[0]
-				    : y->op == KERN_MOD &&
-					      q->t->coef == f->t[i].coef *
-								    x->num[0];
+		bool first = x->op == KERN_MOD; /* x is the remainder, y the quotient */
+		const kern_value *rest = first ? x : y;
+		int64_t one = first ? q->t->coef : f->t[i].coef, many;
 		const kern_form *g;
 
-		if (!pair || y->form[0] != x->form[0] ||
-			y->num[0] != x->num[0])
+		if (rest->op != KERN_MOD || !mul_ok(one, rest->num[0], &many) ||
+			many != (first ? f->t[i].coef : q->t->coef) ||
+			!is_quotient(q->r, first ? y : x, rest->form[0], rest->num[0]))
 			continue;
 		g = kern_form_sub(q->r->k, f,
 			kern_form_term(q->r->k, f->t[i].coef, f->t[i].v));
 		g = kern_form_sub(q->r->k, g,
 			kern_form_term(q->r->k, q->t->coef, q->t->v));
-		g = kern_form_add(q->r->k, g,
-			kern_form_scale(q->r->k, x->form[0],
-				x->op == KERN_MOD ? q->t->coef : f->t[i].coef));
+		g = kern_form_add(
+			q->r->k, g, kern_form_scale(q->r->k, rest->form[0], one));
 		q->best = smaller(q->best,
 			most(q->r, g, q->goal, q->nest + 1));
 		return;
@@ -642,11 +661,6 @@ static int64_t most(kern_range *r, const kern_form *f, int64_t goal, int nest)
 	return q.best;
 }
 
-static bool is_quotient(const kern_value *x)
-{
-	return x->op == KERN_DIV || x->op == KERN_FLOOR;
-}
-
 /* What belongs to x: the remainder to a quotient, the quotient to a remainder; one
  * that occurs in a known condition, if there is one. */
 static const kern_form *other_of(kern_range *r, const kern_value *x)
@@ -660,11 +674,11 @@ static const kern_form *other_of(kern_range *r, const kern_value *x)
 			const kern_value *y = kern_at(r->k, f->t[i].v);
 
 			if (y->form[0] == x->form[0] && y->num[0] == x->num[0] &&
-				(is_quotient(x) ? y->op == KERN_MOD : is_quotient(y)))
+				(divides(x) ? y->op == KERN_MOD : divides(y)))
 				return kern_form_term(r->k, 1, f->t[i].v);
 		}
 	}
-	return is_quotient(x) ? kern_remainder(r, x->form[0], x->num[0])
+	return divides(x) ? kern_remainder(r, x->form[0], x->num[0])
 			      : kern_made(r, &q, x->form[0]);
 }
 
@@ -680,7 +694,7 @@ static const kern_form *by_parts(kern_range *r, const kern_form *f, kern_val v)
 	const kern_form *g = x->form[0], *own = kern_form_term(r->k, 1, v), *parts;
 	const kern_term *last;
 	int64_t m = x->num[0];
-	bool div = is_quotient(x);
+	bool div = divides(x);
 
 	if ((!div && x->op != KERN_MOD) || g->n == 0 ||
 		kern_reach(r, g) >= KERN_BEYOND)

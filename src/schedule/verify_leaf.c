@@ -696,6 +696,19 @@ static int32_t row_called(const loop_kernel *k, const char *label)
 	return -1;
 }
 
+/* Are all terms of the sum added behind its scale? */
+static bool adds_behind(const struct sv *v, const loop_node *scale)
+{
+	for (int32_t i = 0; i < v->leaf.n; i++) {
+		const loop_node *n = v->leaf.at[i].n;
+
+		if (n->eqn == scale->eqn && n->order < scale->order &&
+			(n->kind == LOOP_STMT || n->kind == LOOP_TILE))
+			return false;
+	}
+	return true;
+}
+
 void verify_online(struct sv *v)
 {
 	loop_kernel *k = v->k;
@@ -729,9 +742,8 @@ void verify_online(struct sv *v)
 				verify_eqn(v, i));
 		if (max == NULL || first == NULL ||
 			first->n->order > max->n->order ||
-			max->n->order > s->n->order)
+			max->n->order > s->n->order || !adds_behind(v, s->n))
 			verify_fail(v, s->n, "scale",
-				
-				"the order must be: was, the maximum, scale");
+				"the order must be: was, the maximum, scale, terms of the sum");
 	}
 }

@@ -23,6 +23,24 @@ static const char conv[] = "program { x: f32[1,8,12,12]  w: f32[16,8,3,3]\n"
 			   "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
 			   "  z = relu(y)\n"
 			   "  return z }";
+/* each warp has 16 rows, from their scores to their sums */
+static const char own[] = "program { q: bf16[2,128,32]  k: bf16[2,128,32]\n"
+			  "  v: bf16[2,128,32]\n"
+			  "  o = attention(q, k, v, causal=true, scale=1)\n"
+			  "  return o }";
+#define SCALED "sel(cast(was.8[128*i_0 + i_1], f32) == -inf, 0, x0 * rescale.11[128*i_0 + i_1])\n"
+#define SCALE_Z \
+	"            for i_1 < 128 lanes 16 unroll 1 {\n" \
+	"              scale attention.z#5 to " SCALED "            }\n"
+#define SCALE_W \
+	"            for i_1 < 128 held attention.w#6 {\n" \
+	"              for i_5 < 32 lanes 32 unroll 1 held attention.w#6 {\n" \
+	"                scale attention.w#6 to " SCALED "              }\n            }\n"
+#define WEIGHTS \
+	"            for i_1 < 128 held attention.s#0 {\n" \
+	"              for i_2 < 128 lanes 32 unroll 1 held attention.s#0 {\n" \
+	"                do attention.p#4\n                do attention.z#5\n" \
+	"                do pack#12\n              }\n            }\n"
 /* pixels are rows of tiles */
 static const char slid[] = "program { x: f32[1,64,56,56]  param w: f32[64,64,3,3]\n"
 			   "  y = conv(x, w, stride=2, lo=[1,1], hi=[1,1])\n"
@@ -297,6 +315,24 @@ static const struct edit {
 	{"columns that walk sums by another block", held,
 		"        block i_0 < 64 by 16 by warp {\n          for",
 		"        block i_0 < 64 by 8 by warp {\n          for", "held"},
+	{"terms that count, but where the mask leaves them out", own,
+		" within inside(-i_1 + i_2, -127, 1)", "", "tile"},
+	{"terms that count elsewhere", own, "within inside(-i_1 + i_2, -127, 1)",
+		"within inside(-i_1 + i_2, -127, 2)", "tile"},
+	{"a condition of terms that all count", own, "matrix start held needs",
+		"matrix start held within inside(-i_1 + i_2, -127, 1) needs", "tile"},
+	{"rows of warps that leave out keys that count", own,
+		"by warp needs(-i_1 + i_2, *, 1)", "by warp needs(-i_1 + i_2, *, 0)", "guard"},
+	{"rows of warps that leave out results", own,
+		"by 16 by warp {\n          for i_1 < 128 held",
+		"by 16 by warp needs(-i_1 + i_2, *, 1) {\n          for i_1 < 128 held", "guard"},
+	{"scores of rows of warps, read by loops that are not held", own,
+		"for i_1 < 128 held attention.s#0 {\n              for i_2 < 128 lanes 32 unroll 1 held attention.s#0",
+		"for i_1 < 128 {\n              for i_2 < 128 lanes 32 unroll 1", "held"},
+	{"rows of which a warp has two", own, "of 2 chunks by 8 warps",
+		"of 2 chunks by 4 warps", "held"},
+	{"sums of rows that are scaled when terms are added", own,
+		SCALE_Z SCALE_W WEIGHTS, SCALE_W WEIGHTS SCALE_Z, "scale"},
 	{"sums that a core holds, read by loops that are not held", near,
 		"for i_0 < 64 held matmul#0 {\n              for i_1 < 64 lanes 16 unroll 1 held matmul#0",
 		"for i_0 < 64 {\n              for i_1 < 64 lanes 16 unroll 1", "held"},
@@ -397,7 +433,7 @@ static const char *level(arena *a, compilation *c, tn_level l)
 static void pin(arena *a, void *arg)
 {
 	struct pinned *p = arg;
-	bool gpu = p->program == held;
+	bool gpu = p->program == held || p->program == own;
 	const machine *m = machine_find(gpu ? "cuda/sm_90"
 					: p->program == dots
 						? "c/avx512-bf16"
@@ -440,7 +476,7 @@ static void pin(arena *a, void *arg)
 static void reads_back(void **state)
 {
 	const char *const all[] = {sum, turn, conv, scan, norm, late, half,
-		mask, keys, both, held, near, panels, in_place, whole_rows, slid, clipped, few};
+		mask, keys, both, held, own, near, panels, in_place, whole_rows, slid, clipped, few};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
