@@ -33,6 +33,8 @@ static const expr *fills_outside(loop_kernel *k, const loop_node *n)
 	const loop_eqn *e = &k->eqn[n->eqn];
 	const expr *b = e->body[0];
 
+	if (b->kind == EX_CAST)
+		b = b->arg[0];
 	if (n->kind != LOOP_STMT || e->e->n_out != 1 || e->push || e->stage ||
 		e->e->monoid != IR_SET || e->scan_var >= 0 ||
 		b->kind != EX_SELECT || b->arg[0]->kind != EX_INSIDE ||

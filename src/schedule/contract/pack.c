@@ -246,6 +246,49 @@ static void let_adjoin(contract *c, const contract_product *p, int32_t eqn)
 	c->k->eqn[eqn].group_var = p->s;
 }
 
+/* Does leaf b read values of loop a's leaves only as they are made: its own elements, and
+ * no sums? */
+static bool reads_own(loop_kernel *k, const loop_node *a, const loop_node *b)
+{
+	for (int32_t i = 0; i < a->n_child; i++) {
+		const loop_node *n = a->child[i];
+		const loop_eqn *e = &k->eqn[n->eqn];
+
+		for (int32_t j = 0; j < e->e->n_out; j++)
+			if (n->kind != LOOP_STMT ||
+				(e->e->monoid != IR_SET &&
+					loop_leaf_reads(k, b, e->e->out[j])) ||
+				!loop_leaf_reads_at(k, b, e->e->out[j], e->at))
+				return false;
+	}
+	return true;
+}
+
+/* A copy of what the nest in front of it makes, in loops over the same variables, is
+ * made with it: then that may be in registers. */
+static void join_copy(contract *c, loop_node *body)
+{
+	int32_t n = body->n_child;
+	loop_node *a = n > 1 ? body->child[n - 2] : NULL, *b = body->child[n - 1];
+
+	while (a != NULL && a->kind == LOOP_FOR && b->kind == LOOP_FOR &&
+		a->var == b->var && a->n_child == 1 && loop_is_loop(a->child[0])) {
+		a = a->child[0];
+		b = b->child[0];
+	}
+	if (a == NULL || a->kind != LOOP_FOR || b->kind != LOOP_FOR || a->var != b->var ||
+		a->n_child < 2 || b->n_child != 1 || loop_is_loop(b->child[0]) ||
+		b->child[0]->n_needs > 0)
+		return;
+	for (int32_t i = 0; i < a->n_child; i++)
+		if (loop_is_loop(a->child[i]))
+			return;
+	if (!reads_own(c->k, a, b->child[0]))
+		return;
+	loop_node_adopt(c->k->a, a, b->child[0]);
+	body->n_child--;
+}
+
 /* Copies all rows of x in the block. */
 void contract_pack_x(contract *c, contract_product *p, loop_node *body)
 {
@@ -272,6 +315,8 @@ void contract_pack_x(contract *c, contract_product *p, loop_node *body)
 		if (p->panel_x > 0)
 			put_needs(c, p, in, in & p->sums, copy);
 		loop_node_adopt(k->a, body, copy);
+		if (p->dot > 0)
+			join_copy(c, body);
 		return;
 	}
 	copy = contract_leaf(c, LOOP_STMT, eqn);
