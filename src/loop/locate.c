@@ -688,12 +688,13 @@ static bool is_held(const loop_kernel *k, int32_t eqn)
 	return t != NULL && t->held != 0;
 }
 
-/* Is it a value that only loops over registers of warps set and read? */
+/* Is it a value that only loops over registers of warps set and read? Of these each has
+ * one tile; a core has many, one after the other. */
 static bool is_beside(const loop_kernel *k, const struct place *p)
 {
 	const loop_eqn *e = &k->eqn[p->eqn];
 
-	return p->held > 0 && e->e->monoid == IR_SET && e->scan_var < 0 && !e->push &&
+	return p->held > 0 && p->k->machine->block.warps > 1 && e->e->monoid == IR_SET && e->scan_var < 0 && !e->push &&
 	       !e->pack && !e->stage && e->e->n_out == 1;
 }
 
