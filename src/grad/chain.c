@@ -194,6 +194,18 @@ static void down_read(adjoint *g, const in_eqn *q, const in_node *n,
 	}
 }
 
+/* The inner cast, if n is one back to the dtype of what it rounds: adjoints are not rounded
+ * then, and sums of products stay such. Else n. */
+static const in_node *rounded(const in_node *n)
+{
+	const in_node *in = n->arg[0];
+
+	return in->kind == IN_CAST && dtype_is_float(n->dtype) && dtype_is_float(in->dtype) &&
+			       in->arg[0]->dtype == n->dtype
+		       ? in
+		       : n;
+}
+
 void chain_down(adjoint *g, const in_eqn *q, const in_node *n,
 	const in_node *c, guards w)
 {
@@ -228,6 +240,7 @@ void chain_down(adjoint *g, const in_eqn *q, const in_node *n,
 		chain_down(g, q, n->arg[1], c, other);
 		break;
 	case IN_CAST:
+		n = rounded(n);
 		chain_down(g, q, n->arg[0],
 			nd_cast(g, n->arg[0]->dtype, c), w);
 		break;
