@@ -24,8 +24,8 @@
  *   lower_finish.c  what is done to the finished sums of a tile
  *   lower_need.c    what of a loop is nothing
  *   lower_front.c   masks of lanes, in front of the loops that ask for them
- *   lower_rows.c    reductions along rows of such registers
  *   lower_held.c    sums in registers of the warps, and the loops that walk them
+ *   lower_rows.c    reductions along rows of such registers
  *   lower_nest.c    loops, blocks, vector loops
  */
 #ifndef KERN_LOWER_H
@@ -486,8 +486,9 @@ void lw_store_checked(struct tile *t, int64_t columns);
 
 /* lower_need.c: spans of n's variables become what n needs of them */
 void lw_narrow_to_need(lowering *lw, const loop_node *n);
-/* Can all that n needs hold for some values in the current intervals? */
-val lw_may_need(lowering *lw, const loop_node *n);
+/* Opens the condition that all that n needs can hold for some values in the current
+ * intervals, unless that is certain; *open: how many were opened. False: it never can. */
+bool lw_open_need(lowering *lw, const loop_node *n, int32_t *open);
 /* Does a condition hold for all values in them? false: it may not. */
 val lw_always(lowering *lw, const loop_node *n, const expr *c);
 

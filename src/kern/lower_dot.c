@@ -475,13 +475,10 @@ void lw_group(lowering *lw, const loop_node *n)
 	struct grouped g = {lw, n, &lw->k->eqn[n->eqn],
 		lw->k->eqn[n->eqn].group};
 	struct square q = {.g = &g};
-	val c = lw_may_need(lw, n);
-	bool on = true, known = lw_is_const(lw, c, &on);
+	int32_t open;
 
-	if (known && !on)
+	if (!lw_open_need(lw, n, &open))
 		return;
-	if (!known)
-		lw_if(lw, c);
 	lw->vvar = n->row_var;
 	lw->lanes = n->lanes;
 	if (finds_squares(&g, &q))
@@ -490,6 +487,5 @@ void lw_group(lowering *lw, const loop_node *n)
 		lw_pieces(lw, n->var, g.e->group, rows, &g);
 	lw->lanes = 1;
 	lw->vvar = -1;
-	if (!known)
-		lw_close(lw);
+	lw_close_loops(lw, open);
 }

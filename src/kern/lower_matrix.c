@@ -266,20 +266,14 @@ static void add_all(struct tile *t, const kern_val *acc)
 /* .. unless conditions of all terms hold for none of them. */
 static void needed_terms(struct tile *t, const kern_val *acc)
 {
-	lowering *lw = t->lw;
-	val c = lw_may_need(lw, t->n);
-	bool known, on = true;
+	int32_t open;
 
-	known = lw_is_const(lw, c, &on);
-	if (known && !on)
+	if (!lw_open_need(t->lw, t->n, &open))
 		return;
-	if (!known)
-		lw_if(lw, c);
 	add_all(t, acc);
 	if (t->n->checked)
 		check_sums(t, acc);
-	if (!known)
-		lw_close(lw);
+	lw_close_loops(t->lw, open);
 }
 
 void lw_matrix(struct tile *t)

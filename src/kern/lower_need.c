@@ -116,18 +116,23 @@ static val may_hold(lowering *lw, const loop_node *n, const ix_fact *f)
 	return c;
 }
 
-val lw_may_need(lowering *lw, const loop_node *n)
+bool lw_open_need(lowering *lw, const loop_node *n, int32_t *open)
 {
 	val c = lw_bool(lw, true);
 	bool on = true;
 
+	*open = 0;
 	for (int32_t i = 0; i < n->n_needs; i++) {
 		val d = may_hold(lw, n, &n->need[i]);
 
 		if (!lw_is_const(lw, d, &on) || !on)
 			c = lw_and(lw, c, d);
 	}
-	return c;
+	if (lw_is_const(lw, c, &on))
+		return on;
+	lw_if(lw, c);
+	*open = 1;
+	return true;
 }
 
 /* Does a condition hold for all values in the intervals? false: it may not. */

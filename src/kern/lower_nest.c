@@ -525,17 +525,13 @@ static int64_t length_of(const struct span *s)
 /* The body of a block, if what it needs can hold in it. */
 static void guarded(lowering *lw, const loop_node *n)
 {
-	val c = lw_may_need(lw, n);
-	bool on = true, known = lw_is_const(lw, c, &on);
+	int32_t open;
 
-	if (known && !on)
+	if (!lw_open_need(lw, n, &open))
 		return;
-	if (!known)
-		lw_if(lw, c);
 	lw_declare_registers(lw, n);
 	lw_nest(lw, n->child, n->n_child);
-	if (!known)
-		lw_close(lw);
+	lw_close_loops(lw, open);
 }
 
 /* Lowers the block that begins at `from`. */

@@ -248,16 +248,12 @@ static void find_first(struct tile *t)
 /* All terms, unless conditions of all of them hold for none. */
 static void needed_dots(struct tile *t)
 {
-	val c = lw_may_need(t->lw, t->n);
-	bool on = true, known = lw_is_const(t->lw, c, &on);
+	int32_t open;
 
-	if (known && !on)
+	if (!lw_open_need(t->lw, t->n, &open))
 		return;
-	if (!known)
-		lw_if(t->lw, c);
 	lw_dots(t);
-	if (!known)
-		lw_close(t->lw);
+	lw_close_loops(t->lw, open);
 }
 
 /* Lowers the sums of a tile, and its stores or epilogue. */

@@ -64,7 +64,7 @@ static double seconds_with(loop_kernel *k, bool all, double *warps)
 		loop_locate(c.k);
 		loop_deal_to_warps(c.k);
 		loop_estimate_of(c.k, &e);
-		if (k->machine->block.warps == 1 || are_dealt(c.k))
+		if (are_dealt(c.k))
 			s = loop_estimate_seconds(&e, 0);
 	}
 	for (int32_t p = 0; p < c.k->n_phases && tiled; p++)

@@ -47,7 +47,7 @@ static bool has_roles(const contract *c, const contract_product *p, int32_t row)
  * (loop/locate.c). */
 static int64_t copy_bytes(const contract *c, int64_t rows, int64_t n, tn_dtype t)
 {
-	int64_t pad = c->k->machine->matrix.pad_bytes * (t == TN_F32 ? 2 : 1);
+	int64_t pad = c->k->machine->matrix.pad_bytes;
 
 	n = contract_ceil(n * (int64_t)dtype_size(t), pad) * pad + pad;
 	return rows * n + loop_slack(c->k->machine) + c->k->machine->product.line;
@@ -207,7 +207,7 @@ static bool has_loops(const loop_node *n)
 	return false;
 }
 
-/* Gives a nest over rows its lanes; false: it is none. */
+/* Gives a nest over rows, and columns of a product, its lanes; false: it is none. */
 static bool spread(const contract *c, loop_node *n)
 {
 	loop_node *in = n->n_child == 1 ? n->child[0] : NULL;
