@@ -4,7 +4,7 @@
  * verifier, and a line for the log.
  *
  *   program --lower, prune--> system --localise--> a system for each phase
- *           --residues, quotients--> system --settle--> system, order --fuse--> groups
+ *           --residues, quotients, scales, recompute--> system --settle--> system, order --fuse--> groups
  *           --loops, schedule--> MapExpr --kern--> kernels --emit--> C functions
  *           --plan--> launches, buffers, C texts
  *
@@ -103,6 +103,23 @@ static void quotients(compilation *c)
 	double keys = machine_long_row(pricing(c)) / (3 * sizeof(float));
 
 	c->system = eqn_divide_sums(c->system, (int64_t)keys + 1);
+}
+
+/* Moves factors of rows away from values of two bytes that are multiplied. */
+static void scales(compilation *c)
+{
+	c->system = ir_move_scales(c->system);
+}
+
+/* Computes large squares again where they are read: those that would not be in a
+ * thread's part of the last cache. */
+static void recompute(compilation *c)
+{
+	const machine *m = pricing(c);
+	sys_recompute limit = {.terms = m->product.again_terms,
+		.bytes = (double)m->memory[MACHINE_L3].bytes / m->threads};
+
+	c->system = ir_recompute(c->system, &limit);
 }
 
 /* The estimated time of a kernel that fusion considers, with its schedule. */
@@ -403,6 +420,10 @@ static const struct pass {
 		compile_print_system, check_system, is_whole},
 	{"quotients", TN_LEVEL_SYSTEM, quotients,
 		compile_print_system, check_system, is_whole},
+	{"scales", TN_LEVEL_SYSTEM, scales,
+		compile_print_system, check_system, is_whole},
+	{"recompute", TN_LEVEL_SYSTEM, recompute,
+		compile_print_system, check_system, is_whole},
 	{"settle", TN_LEVEL_GROUPS, settle,
 		compile_print_settled, NULL, NULL},
 	{"fuse", TN_LEVEL_GROUPS, fuse,
@@ -419,7 +440,7 @@ static const struct pass {
 		compile_print_plan, check_plan, NULL},
 };
 /* Of a system that is there: residues; of groups: loops. */
-enum { FIRST_OF_SYSTEM = 4, FIRST_OF_LOOPS = 8 };
+enum { FIRST_OF_SYSTEM = 4, FIRST_OF_LOOPS = 10 };
 
 const char *compile_pass_name(int32_t i)
 {

@@ -75,7 +75,7 @@ typedef struct compile_options {
 	void *after_arg;
 } compile_options;
 
-enum { COMPILE_N_PASSES = 13 };
+enum { COMPILE_N_PASSES = 15 };
 /* The bits of all passes: what TENON_DUMP=all prints. Behind them are those of
  * the steps of a schedule (loop_pass_name). */
 #define COMPILE_DUMP_ALL ((UINT64_C(1) << COMPILE_N_PASSES) - 1)

@@ -14,6 +14,9 @@
  * needed: not in a kernel of what stands before it.
  *
  *   h = silu(a); o = sum(h); h2 = silu(a) again; g = h2 * o   ->   h o | h2 g
+ *
+ * Squares of which each group of readers has one (recompute.c) are in kernels of these
+ * readers, which no two groups share.
  */
 #include "fuse/inner.h"
 
@@ -107,6 +110,33 @@ bool fuse_apart_again(const fuse_state *f, int32_t n, eqn_unit *const *unit)
 				return true;
 	}
 	return o.run > 0 && o.other < o.again;
+}
+
+/* false: a square of another group than *first, which is the first group that is seen. */
+static bool is_of_group(const fuse_state *f, int32_t e, int32_t *first)
+{
+	int32_t square = f->s->eqn.at[e].square;
+
+	if (*first == 0)
+		*first = square;
+	return !sys_other_group(*first, square);
+}
+
+bool fuse_apart_groups(const fuse_state *f, int32_t n, eqn_unit *const *unit)
+{
+	const struct fuse_apart *t = f->apart;
+	int32_t first = 0;
+
+	for (int32_t i = 0; i < n; i++) {
+		const sources *in = &t->within[unit[i]->source];
+
+		if (!is_of_group(f, unit[i]->source, &first))
+			return true;
+		for (int32_t k = 0; k < in->n; k++)
+			if (!is_of_group(f, in->at[k], &first))
+				return true;
+	}
+	return false;
 }
 
 int32_t fuse_first_again(const fuse_state *f)

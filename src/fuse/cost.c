@@ -23,6 +23,7 @@ typedef struct cost {
 	double tile;
 	/* private bytes of one iteration of the shared loops */
 	double private_bytes;
+	bool keyed; /* rows without a maximum go by in blocks of keys */
 } cost;
 
 /* Number of elements in a vector. */
@@ -208,11 +209,73 @@ static const double *row_parts(cost *c)
 	return machine_is_long(c->f->t, row) ? part : NULL;
 }
 
+/* The member that computes the tensor; -1: none. */
+static int32_t member_of(const cost *c, int32_t tensor)
+{
+	for (int32_t m = 0; m < c->s->n; m++)
+		for (int32_t k = 0; k < c->s->m.at[m].u->e.n_out; k++)
+			if (c->s->m.at[m].u->e.out[k] == tensor)
+				return m;
+	return -1;
+}
+
+/* Marks the members that compute, for n keys of an iteration, what m reads. */
+static void mark_keys(const cost *c, int32_t m, double n, bool *keys)
+{
+	const eqn_unit *u = c->s->m.at[m].u;
+
+	for (int32_t r = 0; r < u->n_reads; r++) {
+		int32_t of = member_of(c, u->read[r].tensor);
+
+		if (of < 0 || of == m || keys[of] || per_iteration(c, of) != n)
+			continue;
+		keys[of] = true;
+		mark_keys(c, of, n, keys);
+	}
+}
+
+/* The same for rows without a maximum (schedule/contract/keys.c): values for keys, a
+ * product among them, and products that are added up along these keys. */
+static const double *key_parts(cost *c)
+{
+	int32_t n = c->s->n;
+	double *part = arena_array(fuse_scratch(c->f), double, n + 1), row = 0, many = 0;
+	bool *keys = arena_array(fuse_scratch(c->f), bool, n + 1), made = false;
+	bool *sums = arena_array(fuse_scratch(c->f), bool, n + 1);
+
+	for (int32_t m = 0; m < n; m++) {
+		const eqn_unit *u = c->s->m.at[m].u;
+		double sum = (double)u->volume / (double)u->out_elems;
+
+		if (!u->contraction || (many > 0 && sum != many))
+			continue;
+		mark_keys(c, m, sum, keys);
+		for (int32_t i = 0; i < n; i++)
+			many = keys[i] ? sum : many;
+		sums[m] = many > 0;
+	}
+	for (int32_t m = 0; m < n; m++) {
+		const eqn_unit *u = c->s->m.at[m].u;
+
+		if (keys[m] && sums[m])
+			return NULL; /* a layer after a layer */
+		part[m] = keys[m] ? (double)c->f->t->fusion.keys_at_once / many : 1;
+		made |= keys[m] && u->contraction;
+		row += keys[m] ? per_iteration(c, m) * kept_size(c, u->e.out[0]) : 0;
+	}
+	return made && machine_is_long_plain(c->f->t, row) ? part : NULL;
+}
+
 static void add_results(cost *c)
 {
 	double private = 0, l2 = (double)c->f->t->memory[MACHINE_L2].bytes;
 	bool contraction = false, large = false;
 	const double *part = row_parts(c);
+
+	if (part == NULL && c->s->n > 1) {
+		part = key_parts(c);
+		c->keyed = part != NULL;
+	}
 
 	for (int32_t m = 0; m < c->s->n; m++) {
 		const eqn_unit *u = c->s->m.at[m].u;
@@ -493,6 +556,8 @@ static double copies_again(const cost *c, int32_t m)
 	if (c->private_bytes > 0)
 		fit = min_of(fit, (double)c->f->t->memory[MACHINE_L2].bytes /
 					  2 / c->private_bytes);
+	if (c->keyed) /* blocks of rows are as many as pay for copies; the schedule tells */
+		return 0;
 	for (int32_t i = 0; i < u->n_reads && !is_block(c, m); i++) {
 		const eqn_read *r = &u->read[i];
 		double around = 1, rows = 1, inner = 1, outer = 1, batch = 1;

@@ -367,6 +367,8 @@ void fuse_apart_new(fuse_state *f, const fuse_options *o);
 bool fuse_apart_both(const fuse_state *f, int32_t n, eqn_unit *const *unit);
 /* Is one of what n units compute made again, and another before it? */
 bool fuse_apart_again(const fuse_state *f, int32_t n, eqn_unit *const *unit);
+/* Do they compute squares of which groups of readers have one each? */
+bool fuse_apart_groups(const fuse_state *f, int32_t n, eqn_unit *const *unit);
 /* The first equation that is made again to save memory; INT32_MAX: none is. */
 int32_t fuse_first_again(const fuse_state *f);
 /* n producers are put into unit e: for good, or, until fuse_apart_out, to see

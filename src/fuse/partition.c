@@ -306,7 +306,8 @@ static int32_t worth(contest *w, eqn_unit **out)
 			continue;
 		both[n + 1] = p;
 		if (fuse_apart_both(c->f, n + 2, both) ||
-			fuse_apart_again(c->f, n + 2, both))
+			fuse_apart_again(c->f, n + 2, both) ||
+			fuse_apart_groups(c->f, n + 2, both))
 			continue;
 		out[n++] = p;
 	}

@@ -206,6 +206,11 @@ static void explain(why *w)
 		w->r.text = "one of them is computed again, so that its memory is free before: no kernel has it and what stands in front of it";
 		return;
 	}
+	if (fuse_apart_groups(f, n, unit)) {
+		w->r.why = FUSE_WHY_POLICY;
+		w->r.text = "both compute a large value that is computed again rather than stored, each for its own readers";
+		return;
+	}
 	if (choice_holds_much(c, n, unit)) {
 		w->r.why = FUSE_WHY_POLICY;
 		w->r.text = arena_printf(f->a,

@@ -186,6 +186,7 @@ choice_verdict choice_judge(choice *c, int32_t n, eqn_unit *const *unit)
 	if (n == 0 || n > c->f->t->fusion.max_eqns ||
 		fuse_apart_both(c->f, n, unit) ||
 		fuse_apart_again(c->f, n, unit) ||
+		fuse_apart_groups(c->f, n, unit) ||
 		choice_holds_much(c, n, unit))
 		return v;
 	for (int32_t i = 0; i < n; i++)

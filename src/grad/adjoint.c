@@ -285,7 +285,7 @@ static void backward(adjoint *g, const in_eqn *q)
 	switch (q->monoid) {
 	case IR_SET:
 	case IR_SUM:
-		chain_down(g, q, q->body[0], c, w);
+		chain_down(g, q, q->body[0], nd_cast(g, q->body[0]->dtype, c), w);
 		return;
 	case IR_MAX:
 	case IR_MIN:

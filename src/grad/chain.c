@@ -185,12 +185,13 @@ static void down_read(adjoint *g, const in_eqn *q, const in_node *n,
 				nd_int(g, t->shape[i] > 0 ? t->shape[i] : 1));
 		stride *= t->shape[i] > 0 ? t->shape[i] : 1;
 	}
-	c = nd_guarded(g, w, nd_cast(g, t->dtype, c));
+	c = nd_cast(g, t->dtype, c);
 	if (q->is_scan && n->tensor == q->out[0]) {
 		if (g->scan.on)
-			adj_self(g, q, n->index, c);
+			adj_self(g, q, n->index, nd_guarded(g, w, c));
 	} else {
-		adj_add(g, q, n->tensor, left, w->n > 0, c);
+		adj_add(g, q, n->tensor, left, w->n > 0,
+			nd_guarded(g, w, ir_term(c, t->dtype)));
 	}
 }
 

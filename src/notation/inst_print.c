@@ -430,6 +430,10 @@ static void print_element(printer *w, const in_node *n)
 
 static void print_eqn(printer *w, const in_eqn *q)
 {
+	tn_dtype t = w->p->tensor[q->out[0]].type.dtype;
+	/* its terms are not rounded: ir_term */
+	bool is_wide = q->monoid == IR_SUM && q->body[0]->dtype != t;
+
 	w->q = q;
 	w->n_fors = 0;
 	if (q->is_update && !w->made[q->out[0]])
@@ -441,6 +445,8 @@ static void print_eqn(printer *w, const in_eqn *q)
 		q->monoid == IR_SET ? "=" : ir_monoid_at(q->monoid)->token);
 	if (q->n_out > 1)
 		str_addc(w->out, '(');
+	if (is_wide)
+		str_add(w->out, "cast(");
 	for (int32_t k = 0; k < ir_n_bodies(q); k++) {
 		if (k > 0)
 			str_add(w->out, ", ");
@@ -452,6 +458,8 @@ static void print_eqn(printer *w, const in_eqn *q)
 			str_printf(w->out, " else cast(0, %s)",
 				dtype_name(q->body[0]->dtype));
 	}
+	if (is_wide)
+		str_printf(w->out, ", %s)", dtype_name(t));
 	if (q->n_out > 1)
 		str_addc(w->out, ')');
 	if (q->skip)

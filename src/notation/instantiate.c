@@ -307,6 +307,8 @@ static tn_dtype eval_single(
 
 	check_element(u, s, t);
 	q->body[0] = inst_adapt(u, v, t);
+	if (s->monoid == IR_SUM)
+		q->body[0] = ir_term(q->body[0], t);
 	if (old >= 0 && u->tensor.at[old].type.dtype != t)
 		inst_fail(u, "dtype", "%s is %s, but its update is %s%s",
 			s->out[0], dtype_name(u->tensor.at[old].type.dtype),

@@ -320,6 +320,16 @@ ir_inst *ir_instantiate_grad(
  */
 void ir_inst_print(str *out, const ir_inst *p, const char *name);
 
+/* The term of a sum whose result has dtype t: that of `+= cast(e, t)` is e in the dtype
+ * that sums accumulate in, because the finished sum is rounded, not each term. */
+static inline const in_node *ir_term(const in_node *n, tn_dtype t)
+{
+	return n->kind == IN_CAST && n->dtype == t && dtype_is_float(t) &&
+			       dtype_acc(t) != t && n->arg[0]->dtype == dtype_acc(t)
+		       ? n->arg[0]
+		       : n;
+}
+
 /* bodies of an equation: one, or one per component of a tuple monoid */
 static inline int32_t ir_n_bodies(const in_eqn *q)
 {

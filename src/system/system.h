@@ -102,6 +102,8 @@ typedef struct sys_eqn {
 	int32_t call;	   /* number of the program's call */
 	int32_t again;	   /* of a call that is made again to save memory: the number,
 			    * from 1, of the run of such calls that it is in; else 0 */
+	int32_t square;	   /* of a square that is computed again: the number, from 1, of
+			    * its group of readers (recompute.c); else 0 */
 	int32_t monoid;	   /* ir_monoid_id, IR_SET for '=' */
 	int32_t n_out, out[IR_MAX_OUT]; /* more than IR_MAX_COMP: opaque */
 	int32_t n_axes, n_left;
@@ -225,6 +227,33 @@ ir_system *ir_prune(ir_system *s);
 /* residues.c: replaces sums of at least so many products that walk an axis by residues,
  * at most `most` of them, by a sum for each residue. */
 void ir_residues(ir_system *s, int64_t most, double least);
+/* relate.c: the axis of e that each left axis of q is at a read of q's result in e;
+ * false: an axis of q is none of e. */
+bool ir_read_axes(ir_system *s, const sys_eqn *e, const ix_form *at, const sys_eqn *q,
+	int32_t *axis);
+/* The expression e over the axes of q, at the element of q's result that has this number,
+ * over d. q has no reduced axes. */
+const expr *ir_at_number(ir_system *s, const sys_eqn *q, const expr *e, const ix_dom *d,
+	const ix_form *number);
+/* scales.c: moves factors of rows away from values of two bytes that are multiplied; s
+ * itself if there are none. */
+ir_system *ir_move_scales(ir_system *s);
+/* What is computed again rather than stored: products of at most so many terms, whose
+ * elements for one set of rows and keys would take more bytes than this. */
+typedef struct sys_recompute {
+	int64_t terms;
+	double bytes;
+} sys_recompute;
+enum { SYS_MOST_GROUPS = 8 };
+/* Are these the numbers of different groups that read the same squares? */
+static inline bool sys_other_group(int32_t a, int32_t b)
+{
+	return a > 0 && b > 0 && a != b &&
+	       (a - 1) / SYS_MOST_GROUPS == (b - 1) / SYS_MOST_GROUPS;
+}
+/* recompute.c: the system in which each group of sums has such squares of its own; s
+ * itself if there are none. */
+ir_system *ir_recompute(ir_system *s, const sys_recompute *limit);
 void ir_system_print(str *out, ir_system *s);
 /* names[axis]: names of the axes; NULL: a_<axis> */
 void ir_expr_print(str *out, ir_system *s, const expr *e, const ix_box *box,

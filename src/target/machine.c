@@ -51,7 +51,7 @@
 #define PRODUCT(enough, wanted, least)                                         \
 	{                                                                      \
 		.least_rows = 2, .least_sum = 8, .least_need = 32,             \
-		.most_residues = 4, .residue_work = 1 << 18, .few_rows = 32, .few_rows_far = 64, .few_sums = 8,             \
+		.most_residues = 4, .residue_work = 1 << 18, .again_terms = 128, .few_rows = 32, .few_rows_far = 64, .few_sums = 8,             \
 		.few_vectors = 4, .lone_vectors = 8, .lone_ahead = 8,          \
 		.near_part = 32, .line = 64, .ways = 8, .steady_part = 4, .fetch_products = 8, .thin = 2, \
 		.copy_chunks = 16, .max_whole = 64 << 20, .column_chunks = 16, \
@@ -62,7 +62,7 @@
 		.turn_sum = 64, .turn_vectors = 2, .turn_copy = 4 << 20, \
 		.tile_quarters = 3, .slide_pixels = 7, .slide_sum = 256, .slide_near = 256, .slide_copies = 2, .slide_columns = 8, .sums_part = 8, \
 		.most_equations = 60,    \
-		.long_part = 4,                                                \
+		.long_part = 4, .plain_part = 16,                              \
 		.keys_part = 8, .keys_parts = 3, .block_quarters = 2,          \
 		.mixed_quarters = 3, .panel_quarters = 3, .block_inner = 32,   \
 		.window_quarters = 3, .least_fit = 64, .join_waste = 10,             \
@@ -448,6 +448,7 @@ static const struct fact {
 	SIZE(product.least_need, "contract"),
 	SIZE(product.most_residues, "contract"),
 	SIZE(product.residue_work, "contract"),
+	SIZE(product.again_terms, "contract"),
 	SIZE(product.few_rows, "contract"),
 	SIZE(product.few_rows_far, "contract"),
 	SIZE(product.few_sums, "contract"),
@@ -490,6 +491,7 @@ static const struct fact {
 	SIZE(product.slide_columns, "contract"),
 	SIZE(product.most_equations, "contract"),
 	SIZE(product.long_part, "contract"),
+	SIZE(product.plain_part, "contract"),
 	SIZE(product.keys_part, "contract"),
 	SIZE(product.keys_parts, "contract"),
 	SIZE(product.block_quarters, "contract"),

@@ -106,6 +106,7 @@ typedef struct machine_product {
 	int32_t least_need;	       /* terms that a condition must spare */
 	int32_t most_residues;	       /* a loop is taken apart by, at most */
 	int64_t residue_work; /* products of an equation that is, at least */
+	int32_t again_terms; /* of a product that is computed again, not stored, at most */
 	/* memory decides, not arithmetic: y is read once; with y far away */
 	int32_t few_rows, few_rows_far;
 	int32_t few_sums; /* .. lines of y side by side */
@@ -146,7 +147,9 @@ typedef struct machine_product {
 	int32_t sums_part;     /* of the second cache, for the sums of its pixels: one of so many */
 	int32_t slide_columns; /* of its window that are written out one by one, at most */
 	int32_t most_equations; /* of a kernel in tiles, with copies of factors */
-	int32_t long_part; /* of the second cache: longer rows go by in blocks */
+	/* of the second cache: longer rows go by in blocks; and those whose sums are not
+	 * scaled for it */
+	int32_t long_part, plain_part;
 	int32_t keys_part; /* .. of which each takes keys_parts of so many parts */
 	int32_t keys_parts;
 	/* quarters of the second cache: for blocks of several products, for
@@ -307,6 +310,12 @@ static inline double machine_long_row(const machine *m)
 static inline bool machine_is_long(const machine *m, double row)
 {
 	return row > machine_long_row(m);
+}
+
+/* The same for rows without a maximum, whose sums need not be scaled. */
+static inline bool machine_is_long_plain(const machine *m, double row)
+{
+	return row * m->product.plain_part > machine_long_row(m) * m->product.long_part;
 }
 
 /* Cycles of a tile of dots whose sums have so many groups of terms: by vectors, and in

@@ -495,8 +495,8 @@ bool contract_choose_blocks(contract *c)
 	if (contract_choose_rows(c))
 		return true;
 	if (c->product.n > 1 || c->mixed != 0 || (left & ~c->chain) != 0) {
-		block_several(c, to_block(c) & ~(c->online ? c->mixed : 0));
-		if (c->online)
+		block_several(c, to_block(c) & ~(c->by_keys ? c->mixed : 0));
+		if (c->by_keys)
 			contract_online_block(c);
 	} else if (p->slides) {
 		choose_slide(c, p);

@@ -380,15 +380,30 @@ static void put_plain(contract *c, int32_t stage, loop_node *body)
 	put_around(c, c->last, all, body);
 }
 
-/* Does the product clear and store its own sums? See contract_nest. */
+/* Does a product that clears and stores its own sums (contract_nest) begin here? */
 static bool starts_itself(const contract *c, const loop_node *n)
 {
-	int32_t p;
+	int32_t p = n->kind == LOOP_INIT ? contract_product_of(c, n->eqn) : -1;
 
-	while (loop_is_loop(n))
-		n = n->child[0];
-	p = contract_product_of(c, n->eqn);
 	return p >= 0 && !c->product.at[p].begun;
+}
+
+/* Copies what is below n, but for the beginnings of such products; NULL: nothing else. */
+static loop_node *without_starts(const contract *c, const loop_node *n)
+{
+	loop_node *out;
+
+	if (!loop_is_loop(n))
+		return starts_itself(c, n) ? NULL : loop_node_copy(c->k->a, n);
+	out = arena_copy(c->k->a, n, sizeof *n);
+	out->n_child = 0;
+	for (int32_t i = 0; i < n->n_child; i++) {
+		loop_node *m = without_starts(c, n->child[i]);
+
+		if (m != NULL)
+			loop_node_adopt(c->k->a, out, m);
+	}
+	return out->n_child > 0 ? out : NULL;
 }
 
 /*
@@ -401,7 +416,7 @@ static void put_outside(contract *c, loop_node *outer, loop_node *body)
 
 	for (int32_t i = 0; i < c->outer->n_child; i++) {
 		const loop_node *n = c->outer->child[i];
-		loop_node *all;
+		loop_node *all, *copy;
 
 		if (n == c->last) {
 			loop_node_adopt(c->k->a, outer, body);
@@ -410,10 +425,11 @@ static void put_outside(contract *c, loop_node *outer, loop_node *body)
 			before = false;
 			continue;
 		}
-		if (before && starts_itself(c, n))
+		copy = before ? without_starts(c, n) : loop_node_copy(c->k->a, n);
+		if (copy == NULL)
 			continue;
 		all = loop_node_new(c->k->a, LOOP_FOR);
-		loop_node_adopt(c->k->a, all, loop_node_copy(c->k->a, n));
+		loop_node_adopt(c->k->a, all, copy);
 		put_around(c, c->outer, all, outer);
 	}
 }
@@ -592,7 +608,7 @@ bool contract_phase(contract *of)
 			k->machine->product.most_equations);
 	if (k->n_eqns + 3 * c.product.n >= k->machine->product.most_equations ||
 		!contract_choose_blocks(&c)) {
-		if (!c.online)
+		if (!c.by_keys)
 			return false;
 		go_back(&c, b); /* blocks of rows are only for products */
 		c = *of;

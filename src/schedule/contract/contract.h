@@ -66,14 +66,16 @@ typedef struct contract {
 	VEC(loop_node *) plain; /* nests without tiles */
 	VEC(loop_node *) before; /* copies of whole factors, in separate phases */
 	VEC(int32_t) before_of;	 /* the tensors that they copy */
-	/* online.c: a row whose keys, with variable `keys`, are processed in blocks;
-	 * between two loop nests its sums are scaled. at_once: in one block */
-	bool online, at_once;
+	/* online.c, keys.c: rows whose keys, with variable `keys`, are processed in blocks;
+	 * online: they have a maximum, and between two loop nests sums are scaled.
+	 * at_once: in one block */
+	bool by_keys, online, at_once;
 	/* .. by warps that each have some rows (rows.c): the loop around the keys, the
 	 * block of keys, and that of rows in it */
 	bool by_rows;
 	loop_node *around_keys, *of_keys, *in_rows;
-	eqn_rows rows;
+	eqn_rows rows; /* max -1: a row has none */
+	loop_set row_vars, all_keys; /* variables of a row, and those that become `keys` */
 	int32_t keys, was, scale_stage;
 	int32_t *stage; /* by order of the leaf: its loop nest; -1: dropped */
 	int32_t n_stages;
@@ -219,6 +221,9 @@ void contract_nest(contract *c, contract_product *p, loop_node *body);
 
 /* For rows that no cache holds: the loop of their keys becomes the mixed loop. */
 void contract_online(contract *c);
+/* keys.c: finds values of each row for many keys, and sums of them; false: there are no
+ * such, or something else. Sets rows, row_vars, all_keys and keys. */
+bool contract_find_keys(contract *c);
 void contract_online_block(contract *c);
 void contract_online_open(contract *c, loop_node *body);
 void contract_online_scale(contract *c, loop_node *body);

@@ -151,8 +151,25 @@ static int64_t bytes_of_key(const contract *c)
 
 static bool is_too_long(const contract *c)
 {
-	return machine_is_long(c->k->machine,
-		(double)c->rows.n_keys * (double)bytes_of_key(c));
+	double row = (double)c->rows.n_keys * (double)bytes_of_key(c);
+
+	return c->rows.max >= 0 ? machine_is_long(c->k->machine, row)
+				: machine_is_long_plain(c->k->machine, row);
+}
+
+/* Finds a row with a maximum, and sets what contract_find_keys sets. */
+static bool find_row(contract *c)
+{
+	loop_kernel *k = c->k;
+	eqn_stmt *e = arena_array(k->a, eqn_stmt, k->n_eqns + 1);
+
+	if (!list_statements(c, k->n_eqns, e) ||
+		!eqn_find_rows(k->a, k->s, k->n_eqns, e, &c->rows))
+		return false;
+	c->all_keys = find_keys(c);
+	c->row_vars = k->eqn[c->rows.max].left;
+	c->keys = keys_of(c, c->rows.max);
+	return c->all_keys != 0;
 }
 
 /* ---- one variable for all keys ---- */
@@ -248,23 +265,18 @@ static void build(contract *c)
 
 void contract_online(contract *c)
 {
-	loop_kernel *k = c->k;
-	eqn_stmt *e = arena_array(k->a, eqn_stmt, k->n_eqns + 1);
-	loop_set keys;
+	bool max;
 
-	if (c->mixed != 0 || c->number >= 0 || c->last->n_child < 2 ||
-		!list_statements(c, k->n_eqns, e) ||
-		!eqn_find_rows(k->a, k->s, k->n_eqns, e, &c->rows))
+	if (c->mixed != 0 || c->number >= 0 || c->last->n_child < 2)
 		return;
-	keys = find_keys(c);
-	if (keys == 0 || !is_too_long(c))
+	max = find_row(c);
+	if ((!max && !contract_find_keys(c)) || !is_too_long(c) ||
+		!rename_keys(c, c->all_keys, c->keys))
 		return;
-	if (!rename_keys(c, keys, keys_of(c, c->rows.max)))
-		return;
-	c->online = true;
-	c->keys = keys_of(c, c->rows.max);
+	c->by_keys = true;
+	c->online = max;
 	build(c);
-	loop_link(k);
+	loop_link(c->k);
 }
 
 /*
@@ -275,10 +287,9 @@ void contract_online_block(contract *c)
 {
 	const loop_kernel *k = c->k;
 	int64_t rows = 1, lanes = 2 * machine_lanes(k->machine, 4), n;
-	loop_set in = k->eqn[c->rows.max].left;
 
 	for (int32_t v = 0; v < k->n_vars; v++)
-		if ((in & BIT(v)) != 0 && c->block[v] > 0)
+		if ((c->row_vars & BIT(v)) != 0 && c->block[v] > 0)
 			rows *= c->block[v];
 	n = k->machine->memory[MACHINE_L2].bytes /
 	    k->machine->product.keys_part * k->machine->product.keys_parts /

@@ -69,7 +69,7 @@ static int64_t bytes_with(const contract *c, int32_t row, int64_t keys)
 		       copy_bytes(c, rows, is_scores(c, p) ? n : keys, p->taken[0]);
 	}
 	for (int32_t i = 0; i < k->n_eqns; i++)
-		if (k->eqn[i].left == k->eqn[c->rows.max].left)
+		if (k->eqn[i].left == c->row_vars)
 			all += each;
 	return all;
 }
@@ -154,7 +154,7 @@ bool contract_choose_rows(contract *c)
 	int64_t *block = arena_copy(k->a, c->block, (size_t)k->n_vars * sizeof *block);
 	contract_product *p = arena_copy(k->a, c->product.at, (size_t)n * sizeof *p);
 
-	if (!c->online || k->no_rows || c->number >= 0 || k->machine->block.warps == 1 ||
+	if (!c->by_keys || k->no_rows || c->number >= 0 || k->machine->block.warps == 1 ||
 		k->machine->matrix.rows == 0)
 		return false;
 	for (int32_t i = 0; i < n; i++)
