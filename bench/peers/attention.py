@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""attention.py [--rounds N] [--case TEXT] BUILD: beside PyTorch, two threads.
+"""attention.py [--rounds N] [--case TEXT] [--train] BUILD: beside PyTorch, two threads.
 
 Attention of 16 heads of 64 with as many queries as keys: ours, and PyTorch's
 scaled_dot_product_attention, in one process, in turn; and attention spelled as
 products and a softmax, in which nothing may have an element for each score. A figure
 is the median of the rounds in ms; ratio is the time of PyTorch divided by ours. The
 script fails if a result is further from PyTorch's than its dtype explains.
+--train: the result and the gradients of queries, keys and values.
 BUILD is Tenon's build folder; its Python package is used. TENON_THREADS is the number
 of threads of both.
 """
@@ -48,6 +49,46 @@ def theirs(causal, qkv):
         *qkv, is_causal=causal, scale=SCALE)
 
 
+def our_step(tenon, causal, qkv, g):
+    q, k, v, g = (tenon.from_dlpack(t) for t in (*qkv, g))
+
+    @tenon.compile
+    def step(q, k, v, g):
+        at = [x.detach().requires_grad_() for x in (q, k, v)]
+        o = tenon.ops.attention(*at, causal=causal, scale=SCALE)
+        return [o, *tenon.grad(tenon.ops.reduce_sum(o * g, axes=[0, 1, 2, 3]), at)]
+
+    return lambda: [torch.from_dlpack(t) for t in step(q, k, v, g)]
+
+
+def their_step(causal, qkv, g):
+    at = [t.detach().requires_grad_() for t in qkv]
+
+    def step():
+        with torch.enable_grad():
+            o = theirs(causal, at)()
+            return [o, *torch.autograd.grad(o, at, g)]
+
+    return step
+
+
+def far(x, y):
+    """How far x is from y, beside the largest value of y."""
+    x, y = x.detach().float(), y.detach().float()
+    return ((x - y).abs().max() / y.abs().max().clamp(min=1)).item()
+
+
+def measure_step(tenon, form, causal, keys, rounds):
+    dtype = torch.float32 if form.endswith("f32") else torch.bfloat16
+    qkvg = [torch.randn(1, HEADS, keys, WIDTH).to(dtype) for _ in range(4)]
+    a, b = our_step(tenon, causal, qkvg[:3], qkvg[3]), their_step(causal, qkvg[:3], qkvg[3])
+    for x, y in zip(a(), b()):
+        if not far(x, y) <= BOUND[dtype]:
+            sys.exit(f"{form}, {keys} keys: {far(x, y):g} from PyTorch's result, more "
+                     f"than {BOUND[dtype]:g}")
+    return medians((a, b), rounds)
+
+
 def medians(fs, rounds):
     times = [[] for _ in fs]
     for _ in range(rounds):
@@ -74,6 +115,7 @@ def main():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("build", metavar="BUILD")
+    p.add_argument("--train", action="store_true", help="with the gradients")
     p.add_argument("--rounds", type=int, default=5, metavar="N")
     p.add_argument("--case", default="", metavar="TEXT",
                    help="only rows whose name has this text")
@@ -88,10 +130,11 @@ def main():
     for form, causal in FORMS:
         for keys in LENGTHS:
             name = f"{form}{', causal' if causal else ''}, {keys}"
-            if o.case not in name:
+            if o.case not in name or (o.train and form.startswith("spelled")):
                 continue
             with torch.no_grad():
-                a, b = measure(tenon, form, causal, keys, o.rounds)
+                a, b = (measure_step if o.train else measure)(
+                    tenon, form, causal, keys, o.rounds)
             ratios.append(b / a)
             print(f"{name:24} {a:9.1f} {b:9.1f}   {b / a:.2f}", flush=True)
     if not ratios:

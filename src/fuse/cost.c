@@ -23,7 +23,9 @@ typedef struct cost {
 	double tile;
 	/* private bytes of one iteration of the shared loops */
 	double private_bytes;
-	bool keyed; /* rows without a maximum go by in blocks of keys */
+	/* rows without a maximum go by in blocks of keys: blocks of rows are as many as
+	 * pay for copies of factors, and the schedule tells */
+	bool keyed;
 } cost;
 
 /* Number of elements in a vector. */
@@ -556,8 +558,6 @@ static double copies_again(const cost *c, int32_t m)
 	if (c->private_bytes > 0)
 		fit = min_of(fit, (double)c->f->t->memory[MACHINE_L2].bytes /
 					  2 / c->private_bytes);
-	if (c->keyed) /* blocks of rows are as many as pay for copies; the schedule tells */
-		return 0;
 	for (int32_t i = 0; i < u->n_reads && !is_block(c, m); i++) {
 		const eqn_read *r = &u->read[i];
 		double around = 1, rows = 1, inner = 1, outer = 1, batch = 1;
@@ -637,7 +637,8 @@ static double arithmetic(const cost *c)
 			bool tiled = tiles && lanes_left(c, m);
 
 			*(tiled || !is_wide(c, u) ? &contracted : &untiled) +=
-				2 * volume * (1 + copies_again(c, m));
+				2 * volume *
+				(1 + (c->keyed ? 0 : copies_again(c, m)));
 			flops = flops > 2 ? flops - 2 : 0;
 		}
 		if (is_mixed(c, m))

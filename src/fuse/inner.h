@@ -328,6 +328,9 @@ near_groups near_siblings(choice *c, const eqn_unit *e);
 near_groups near_overwritten(choice *c, const eqn_unit *e);
 /* .. these, and the groups whose scores they read for a maximum. */
 near_groups near_scores(choice *c, const near_groups *p);
+/* All groups of the squares that e makes or reads, of what reads them, and of what is
+ * between these: none of two such groups may gain alone (recompute.c). */
+near_groups near_squares(choice *c, const eqn_unit *e);
 /* Does one sum at most stand inside of the loops that all units share, and do the
  * operations of an iteration not wait for each other? */
 bool choice_is_one_nest(

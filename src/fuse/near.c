@@ -87,3 +87,66 @@ near_groups near_scores(choice *c, const near_groups *p)
 		}
 	return all;
 }
+
+/* ---- squares ---- */
+
+/* The number of the squares that e makes or reads (recompute.c); 0: none. */
+static int32_t square_of(choice *c, const eqn_unit *e)
+{
+	int32_t n = c->f->s->eqn.at[e->source].square;
+
+	for (int32_t i = 0; i < e->n_reads && n == 0; i++) {
+		int32_t m = fuse_maker(c->f, e->read[i].tensor);
+
+		n = m < 0 ? 0 : c->f->s->eqn.at[m].square;
+	}
+	return n;
+}
+
+static bool has_any(const near_groups *all, const near_groups *of)
+{
+	for (int32_t i = 0; i < all->n; i++)
+		for (int32_t k = 0; k < of->n; k++)
+			if (all->at[i] == of->at[k])
+				return true;
+	return false;
+}
+
+/* Adds groups of what a square reads that are made of what reads such squares: a value of
+ * a row's maximum. */
+static void add_between(choice *c, const eqn_unit *u, near_groups *all)
+{
+	near_groups from = near_producers(c, u);
+
+	for (int32_t i = 0; i < from.n; i++)
+		for (int32_t k = 0; k < from.at[i]->source.n; k++) {
+			const eqn_unit *p = c->f->unit[from.at[i]->source.at[k]];
+			near_groups of = {0};
+
+			if (p != NULL)
+				of = near_producers(c, p);
+			if (has_any(all, &of))
+				near_add(c, all, from.at[i]);
+		}
+}
+
+near_groups near_squares(choice *c, const eqn_unit *e)
+{
+	near_groups all = {0};
+	int32_t number = square_of(c, e);
+
+	for (int32_t i = 0; i < c->f->s->eqn.n && number > 0; i++) {
+		const eqn_unit *u = c->f->unit[i];
+
+		if (u == NULL || c->of[i] == NULL || u == e ||
+			sys_other_group(number, c->f->s->eqn.at[i].square))
+			continue;
+		if (square_of(c, u) == number)
+			near_add(c, &all, c->of[i]);
+	}
+	for (int32_t i = 0; i < c->f->s->eqn.n && number > 0; i++)
+		if (c->f->unit[i] != NULL && c->of[i] != NULL &&
+			c->f->s->eqn.at[i].square == number)
+			add_between(c, c->f->unit[i], &all);
+	return all;
+}

@@ -203,11 +203,32 @@ static void pick(contest *w)
 	}
 }
 
+/* Takes the kernel of all that has to do with some squares, if it is accepted: no bound
+ * knows what it is worth, and a set with something else may have no such schedule. */
+static bool try_squares(contest *w)
+{
+	near_groups q = near_squares(w->c, w->e);
+	trial *t;
+
+	if (q.n == 0)
+		return false;
+	try(w, q.n, q.at, false);
+	if (w->all.n == 0)
+		return false;
+	t = &w->all.at[0];
+	t->refused = t->gain > w->most || !is_accepted(w, t);
+	if (!t->refused)
+		w->best = *t;
+	return !t->refused;
+}
+
 static void try_all(contest *w)
 {
 	near_groups p = near_producers(w->c, w->e), s = near_siblings(w->c, w->e);
 	near_groups o = near_overwritten(w->c, w->e), r = near_scores(w->c, &p);
 
+	if (try_squares(w))
+		return;
 	if (r.n > p.n && p.n > 1)
 		try(w, r.n, r.at, false);
 	if (p.n > 1)
@@ -243,6 +264,7 @@ static bool may_inline(choice *c, const eqn_unit *p, const eqn_unit *e)
 		e->e.opaque != NULL || p->flops > f->t->fusion.again_ops ||
 		p->e.body[0]->depth + deepest(e) > MAX_INLINED_DEPTH ||
 		p->n_reads > f->t->fusion.again_reads ||
+		f->s->eqn.at[p->source].square > 0 || /* its readers are in its kernel */
 		f->w->version[p->e.out[0]] >= 0)
 		return false;
 	for (int32_t i = 0; i < p->n_reads; i++) {

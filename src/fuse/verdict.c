@@ -109,6 +109,26 @@ static double tail_seconds(choice *c, int32_t n, eqn_unit *const *unit,
 		       choice_sees, c);
 }
 
+/* The rows of the squares that each group of readers computes again: blocks of keys go by
+ * where the kernel has a loop over the rows around everything. 0: there are none. */
+static int64_t rows_of_squares(const fuse_state *f, int32_t n, eqn_unit *const *unit)
+{
+	int64_t rows = 0;
+
+	for (int32_t i = 0; i < n; i++) {
+		const eqn_unit *u = unit[i];
+		int64_t keys = 1, of;
+
+		if (f->s->eqn.at[u->source].square == 0 || !u->contraction)
+			continue;
+		for (int32_t a = 0; a < u->e.n_left; a++)
+			keys = u->box.extent[a] > keys ? u->box.extent[a] : keys;
+		of = u->out_elems / keys;
+		rows = of > rows ? of : rows;
+	}
+	return rows;
+}
+
 static choice_verdict compute(choice *c, int32_t n, eqn_unit *const *unit)
 {
 	choice_verdict v = {.seconds = INFINITY, .shared = 1};
@@ -131,6 +151,8 @@ static choice_verdict compute(choice *c, int32_t n, eqn_unit *const *unit)
 	for (int32_t i = 0; i < s->class.n; i++)
 		v.shared *= s->class.at[i].extent;
 	v.is_many = is_many(s);
+	if (v.shared < rows_of_squares(f, n, unit))
+		return v;
 	if (s->class.n > 0 || n == 1 || volume <= f->t->fusion.serial_volume ||
 		rule_dropped(f, FUSE_RULE_SHARE))
 		v.seconds = fuse_seconds(f, s, choice_sees, c);

@@ -26,6 +26,17 @@ bool chain_reaches(const adjoint *g, const in_node *n)
 
 /* ---- derivatives of scalar functions ---- */
 
+/* Is the call what the equation's result is, or what it is where guards hold, as they do
+ * where the derivative is needed? */
+static bool is_result(const in_eqn *q, const in_node *call)
+{
+	const in_node *b = q->body[0];
+
+	while (b != call && b->kind == IN_WHERE)
+		b = b->arg[1];
+	return b == call && q->monoid == IR_SET && !q->is_update;
+}
+
 /* The text's tree with x, y, z, o replaced: by the arguments, the call. */
 static const in_node *filled(adjoint *g, const in_eqn *q, const in_node *call,
 	const in_node *n)
@@ -36,8 +47,7 @@ static const in_node *filled(adjoint *g, const in_eqn *q, const in_node *call,
 		return NULL;
 	if (n->kind == IN_READ && n->tensor < IR_MAX_ARGS)
 		return nd_again(g, q, call->arg[n->tensor]);
-	if (n->kind == IN_READ && call == q->body[0] &&
-		q->monoid == IR_SET && !q->is_update) {
+	if (n->kind == IN_READ && is_result(q, call)) {
 		const in_node **at = arena_array(
 			g->a, const in_node *, q->n_left + 1);
 

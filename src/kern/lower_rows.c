@@ -37,7 +37,7 @@ void lw_open_rows(lowering *lw, const loop_node *columns)
 		const loop_eqn *e = &lw->k->eqn[n->eqn];
 		struct row_acc *r;
 
-		if (n->kind != LOOP_STMT || e->e->monoid == IR_SET)
+		if (n->kind != LOOP_STMT || e->e->monoid == IR_SET || e->reduced == 0)
 			continue;
 		r = vec_push(lw->a, &lw->rows);
 		r->eqn = n->eqn;

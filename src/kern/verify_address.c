@@ -120,7 +120,7 @@ static void offset(struct kern_address *d, int64_t c, kern_val v,
 	if (t.lo == 0 && t.hi == 0 && d->ok && d->n == n + 1)
 		same_as(d, &d->t[n],
 			kern_form_addc(k, kern_form_term(k, c, v), c0 - d->c0));
-	if (d->whole && d->ok)
+	if (d->parts == KERN_WHOLE && d->ok)
 		as_interval(d, c, v, n_before, c_before);
 }
 
@@ -177,6 +177,13 @@ static const kern_form *behind_digits(struct kern_address *d, kern_val v)
 	return kern_form_const(k, 0);
 }
 
+/* The value of a minimum or maximum that it is an offset from: none that is a number. */
+static int32_t nearest(const struct kern_address *d, const kern_value *x)
+{
+	return x->form[0]->n == 0 ||
+	       (d->parts == KERN_OTHER && x->form[1]->n > 0);
+}
+
 static void one(struct kern_address *d, kern_val v, int64_t c, int nest)
 {
 	kern_kernel *k = d->v->k;
@@ -200,7 +207,7 @@ static void one(struct kern_address *d, kern_val v, int64_t c, int nest)
 		 kern_exact(k, x->form[0], x->num[0]) != NULL)
 		take_apart(d, kern_exact(k, x->form[0], x->num[0]), c, nest + 1);
 	else if (x->op == KERN_MIN || x->op == KERN_MAX || x->op == KERN_PICK)
-		offset(d, c, v, x->form[x->form[0]->n == 0], 1, 0, nest);
+		offset(d, c, v, x->form[nearest(d, x)], 1, 0, nest);
 	else
 		offset(d, c, v, behind_digits(d, v), 1, 0, nest);
 }
@@ -257,13 +264,13 @@ static void add_lanes(struct kern_address *d, const struct kern_touch *t)
 }
 
 struct kern_address *kern_address_of(
-	struct kern_verifier *v, const struct kern_touch *t, bool whole)
+	struct kern_verifier *v, const struct kern_touch *t, enum kern_parts parts)
 {
 	struct kern_address *d = arena_make(v->a, struct kern_address);
 
 	d->v = v;
 	d->ok = true;
-	d->whole = whole;
+	d->parts = parts;
 	d->touch = t;
 	kern_put_facts(v, t);
 	take_apart(d, by_remainders(v, t->at), 1, 0);

@@ -18,6 +18,13 @@ struct kern_part {
 	int32_t side; /* of which address; -1: a digit of both */
 };
 
+/* What an address is a sum of. */
+enum kern_parts {
+	KERN_EACH,  /* its terms; a minimum or maximum is near its first value */
+	KERN_WHOLE, /* what has no digits is one interval */
+	KERN_OTHER  /* a minimum or maximum is near its second value */
+};
+
 struct kern_address {
 	struct kern_verifier *v;
 	const struct kern_touch *touch;
@@ -26,16 +33,16 @@ struct kern_address {
 	int64_t c0;
 	bool ok;
 	bool never; /* nothing is accessed: no value is possible */
-	bool whole; /* what has no digits is one interval, not a sum of parts */
+	enum kern_parts parts;
 };
 
 /* Is it a digit of the chunk's number: made of it alone? */
 bool kern_is_digit(const kern_kernel *k, kern_val v);
 /* Is it the same in all iterations of the loop by warp? */
 bool kern_is_common(const struct kern_verifier *v, kern_val x);
-/* The address of an access; whole: what has no digits is one interval. */
+/* The address of an access. */
 struct kern_address *kern_address_of(
-	struct kern_verifier *v, const struct kern_touch *t, bool whole);
+	struct kern_verifier *v, const struct kern_touch *t, enum kern_parts parts);
 /*
  * A condition lo <= f - digits < hi, where the address has f times a number, as
  * chunks that look for their elements of a scatter have it: these digits, and one

@@ -362,7 +362,7 @@ static struct kern_address *lane_of(
 		one->n_facts = v->range.fact.n;
 		one->facts = kern_verify_facts(v);
 	}
-	return kern_is_never(&v->range) ? NULL : kern_address_of(v, one, false);
+	return kern_is_never(&v->range) ? NULL : kern_address_of(v, one, KERN_EACH);
 }
 
 /* The same, lane by lane, if a mask says which there are. */
@@ -391,7 +391,10 @@ static void meet(struct kern_verifier *v, const struct kern_touch *w,
 {
 	if (are_apart(v, a, b) || within_are_apart(v, w, o, a, b) ||
 		lanes_are_apart(v, w, o) || kern_elements_are_apart(v, w, o) ||
-		are_apart(v, kern_address_of(v, w, true), kern_address_of(v, o, true)))
+		are_apart(v, kern_address_of(v, w, KERN_WHOLE),
+			kern_address_of(v, o, KERN_WHOLE)) ||
+		are_apart(v, kern_address_of(v, w, KERN_OTHER),
+			kern_address_of(v, o, KERN_OTHER)))
 		return;
 	v->s = w->s;
 	if (v->by_warp != NULL)
@@ -450,9 +453,9 @@ static void compare(struct kern_verifier *v, int32_t first)
 				(o->write && j < i))
 				continue;
 			if (d[i] == NULL)
-				d[i] = kern_address_of(v, w, false);
+				d[i] = kern_address_of(v, w, KERN_EACH);
 			if (d[j] == NULL)
-				d[j] = kern_address_of(v, o, false);
+				d[j] = kern_address_of(v, o, KERN_EACH);
 			meet(v, w, o, d[i], d[j]);
 		}
 	}

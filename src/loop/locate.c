@@ -651,9 +651,10 @@ static int32_t lanes_at(const loop_node *n)
 static int32_t stages_of(const loop_kernel *k, const loop_buf *b)
 {
 	const expr *x = k->eqn[b->eqn].body[0];
+	int32_t by, comp;
 
-	if (x->kind != EX_READ || loop_param(k, x->tensor) < 0)
-		return 1; /* only what lies in memory is copied ahead */
+	if (x->kind != EX_READ || loop_maker(k, x->tensor, &by, &comp))
+		return 1; /* only what lies in memory before is copied ahead */
 	for (const loop_node *n = b->scope; n != NULL; n = n->up)
 		if (n->kind == LOOP_BLOCK && n->stages > 1)
 			return k->eqn[b->eqn].pack ? n->stages : 1;

@@ -73,7 +73,8 @@ static bool only_cuts(const loop_kernel *k, const loop_node *n, const loop_eqn *
 	for (; n != NULL; n = n->up)
 		if (walks_sum(e, n) && !is_sum_block(e, n))
 			return false;
-	return loop_param(k, e->e->out[0]) < 0;
+	return loop_param(k, e->e->out[0]) < 0 || e->apart ||
+	       k->s->tensor.at[e->e->out[0]].dtype != e->acc[0];
 }
 
 /* Does a warp have the rows, n, with all that belongs to them: contract/rows.c? Its
@@ -131,6 +132,16 @@ static bool adds_row(const loop_kernel *k, const loop_node *leaf, const loop_nod
 	       e->acc[0] != TN_BOOL;
 }
 
+/* Is it part of a sum of one term: the gradient of what one equation reads? */
+static bool adds_one(const loop_kernel *k, const loop_node *leaf, const loop_node *t)
+{
+	const loop_eqn *e = &k->eqn[leaf->eqn];
+
+	return (leaf->kind == LOOP_STMT || leaf->kind == LOOP_INIT) && t->matrix &&
+	       e->e->n_out == 1 && e->reduced == 0 && e->scan_var < 0 && !e->push &&
+	       !e->stage && !e->pack && !e->tail;
+}
+
 /* .. or does it scale the sums, or copy what it makes of them? */
 static bool may_change(const loop_kernel *k, const loop_node *leaf, const loop_node *t)
 {
@@ -138,7 +149,7 @@ static bool may_change(const loop_kernel *k, const loop_node *leaf, const loop_n
 
 	if (leaf->kind == LOOP_SCALE)
 		return leaf->eqn == t->eqn && t->matrix;
-	return adds_row(k, leaf, t) ||
+	return adds_row(k, leaf, t) || adds_one(k, leaf, t) ||
 	       (leaf->kind == LOOP_STMT && t->matrix && e->pack && !e->row && !e->part);
 }
 

@@ -131,12 +131,12 @@ static bool is_inside(struct idle *w, const loop_node *leaf)
 	return true;
 }
 
-/* Does a loop around the block walk what the leaf adds up? */
+/* Does the block, or a loop around it, walk what the leaf adds up? */
 static bool goes_on(const struct idle *w, const loop_node *leaf)
 {
 	const loop_eqn *e = &w->k->eqn[leaf->eqn];
 
-	for (const loop_node *u = w->block->up; u != NULL; u = u->up)
+	for (const loop_node *u = w->block; u != NULL; u = u->up)
 		if ((e->reduced & BIT(u->var)) != 0)
 			return true;
 	return false;
@@ -151,9 +151,11 @@ static void find_idle(struct idle *w, const loop_node *n)
 	/* a maximum that has not changed scales by 1 */
 	if (loop_is_loop(n) || n->kind == LOOP_SCALE)
 		return;
-	if (n->kind != LOOP_STMT && n->kind != LOOP_TILE)
-		w->other = true;
+	w->other |= n->kind != LOOP_STMT && n->kind != LOOP_TILE && n->kind != LOOP_INIT &&
+		    n->kind != LOOP_STAGE;
 	if (w->k->eqn[n->eqn].e->monoid != IR_SET && goes_on(w, n)) {
+		/* registers begin as 0, memory where the first block is */
+		w->other |= n->kind == LOOP_TILE && n->start && n->held == 0;
 		c = idle_outside(w->k, n);
 		w->other |= c == NULL || (w->guard != NULL && c != w->guard);
 		w->guard = c;
@@ -166,7 +168,7 @@ bool loop_rows_need(loop_kernel *k, const loop_node *block, ix_fact *out)
 {
 	struct idle w = {.k = k, .block = block};
 
-	if (block->kind != LOOP_BLOCK || !block->by_warp)
+	if (block->kind != LOOP_BLOCK || block->parallel)
 		return false;
 	find_idle(&w, block);
 	return !w.other && w.guard != NULL && fact_of(k, w.guard, out);

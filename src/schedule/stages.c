@@ -202,19 +202,31 @@ static double seconds_of(loop_kernel *t)
 	return loop_estimate_seconds(&e, 0);
 }
 
-/* The length of half a block; 0: it has no whole rows of what instructions take. */
-static int64_t half_of(const loop_kernel *k, int64_t size)
+/* Has a tile below n all of its columns in registers? */
+static bool has_columns(const loop_node *n, int32_t var)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (has_columns(n->child[i], var))
+			return true;
+	return n->kind == LOOP_TILE && n->held > 0 && n->var == var;
+}
+
+/* The length of half a block; 0: it has no whole rows of what instructions take, or tiles
+ * have all of it. */
+static int64_t half_of(const loop_kernel *k, const loop_node *n)
 {
 	int64_t terms = k->machine->matrix.row_bytes / 2;
 
-	return terms > 0 && size % (2 * terms) == 0 ? size / 2 : 0;
+	return terms > 0 && n->size % (2 * terms) == 0 && !has_columns(n, n->var)
+		       ? n->size / 2
+		       : 0;
 }
 
 /* Decides about one block, without stages so far. */
 static void decide(loop_kernel *k, int32_t phase, loop_node *n)
 {
 	int32_t order = n->order, stages = k->machine->block.stages;
-	int64_t size[2] = {n->size, half_of(k, n->size)};
+	int64_t size[2] = {n->size, half_of(k, n)};
 	loop_node *block;
 	loop_kernel *t = tried(k, order, 0, n->size, &block);
 	double alone = seconds_of(t), with = alone;

@@ -16,20 +16,42 @@
 
 /* ---- tiles ---- */
 
+/* The variables of the read that walk the copy, by those of the copy: the same, or but one
+ * of the same extent; false: there are none. */
+static bool find_walk(struct sv *v, const loop_eqn *copy, const ix_form *at,
+	const ix_dom *d, const ix_form **with)
+{
+	const loop_kernel *k = v->k;
+
+	for (int32_t a = -1; a < k->n_vars; a++)
+		for (int32_t b = 0; b < (a < 0 ? 1 : k->n_vars); b++) {
+			if (a >= 0 && ((copy->left & BIT(a)) == 0 ||
+					      (copy->left & BIT(b)) != 0 ||
+					      k->var[a].extent != k->var[b].extent))
+				continue;
+			memcpy(with, v->same, (size_t)k->n_vars * sizeof *with);
+			if (a >= 0)
+				with[a] = v->same[b];
+			if (at == ix_subst(k->s->x, d, copy->at, k->n_vars,
+					  k->dom.box.extent, with))
+				return true;
+		}
+	return false;
+}
+
 /* Replaces a read of a copy by a read of the original. */
 static const expr *as_copied(void *arg, const expr *read, const ix_dom *d)
 {
 	struct sv *v = arg;
 	loop_kernel *k = v->k;
+	const ix_form **with = arena_array(k->a, const ix_form *, k->n_vars + 1);
 	int32_t eqn, comp;
 
 	if (!loop_maker(k, read->tensor, &eqn, &comp) || !k->eqn[eqn].pack ||
-		k->eqn[eqn].part ||
-		read->form != ix_subst(k->s->x, d, k->eqn[eqn].at, k->n_vars,
-					k->dom.box.extent, v->same))
+		k->eqn[eqn].part || !find_walk(v, &k->eqn[eqn], read->form, d, with))
 		return NULL;
 	return ex_subst(k->s, d, k->eqn[eqn].body[0], k->n_vars,
-		k->dom.box.extent, v->same, NULL, NULL);
+		k->dom.box.extent, with, NULL, NULL);
 }
 
 static bool is_factor(struct sv *v, const loop_node *n, const expr *e,

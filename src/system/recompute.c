@@ -12,16 +12,13 @@
  *   gv[u,e] += p1[t,u] * g[t,e]             (group 1: along t;  s1, p1 as s, p)
  *   gq[t,d] += p2[t,u] * w[t,e] * ..        (group 2: along u, needs w; s2, p2)
  *
- * (Dao et al. 2022 compute the scores of attention again in its gradient.) What is
- * computed element by element from fewer bytes than it has is computed again as well.
- * Squares without readers are left out.
+ * (Dao et al. 2022 compute the scores of attention again in its gradient.) What a square
+ * reads and is another value of one result, as of a row's maximum, is computed by each
+ * group as well. Squares without readers are left out.
  */
 #include "system/local.h"
 
 enum { MOST_GROUPS = SYS_MOST_GROUPS, MOST_SUMS = 24 };
-
-/* What need not be read by others, although it is no square. */
-enum cheap { NOT_CHEAP, COPIED, INLINED };
 
 /* A sum of products that reads squares. */
 struct sum {
@@ -50,11 +47,9 @@ struct work {
 	uint32_t *groups; /* by equation: those that need it; see `claimed` */
 	int32_t *claimed; /* by equation: the family whose groups these are; -1 */
 	int32_t **copy;	  /* by group and tensor: its copy; -1 */
-	/* while copies are made: the group, equations as they were, those of tensors; -1 */
+	/* while copies are made: the group, and the equations as they were */
 	int32_t group;
 	sys_eqn *old;
-	int32_t *of_old;
-	enum cheap *cheap; /* by equation */
 };
 
 /* ---- reads ---- */
@@ -325,33 +320,19 @@ static void make_groups(struct work *w, struct family *f)
 	}
 }
 
-/* Is it computed element by element, from fewer bytes than it has? Then it is put into
- * what reads it. Or is it another value of one result of a reduction? Then the reduction
- * has no readers elsewhere. */
-static enum cheap is_cheap(const struct work *w, int32_t i)
+/* Is it another value of one result of a reduction? Then the reduction has no readers
+ * elsewhere, if each group computes it. */
+static bool is_of_result(const struct work *w, int32_t i)
 {
-	const sys_eqn *e = &w->s->eqn.at[i];
-	const sys_tensor *out = &w->s->tensor.at[e->out[0]];
+	const sys_eqn *e = &w->s->eqn.at[i], *of;
 	const reads *r = reads_of(w, i);
-	double bytes = 0, own = (double)out->numel * (double)tn_dtype_bytes(out->dtype);
 	int32_t m = r->n == 1 ? maker(w, r->at[0]->tensor) : -1;
 
-	if (!is_plain(w, e) || e->n_axes > e->n_left || e->init[0] != NULL ||
-		e->body[0]->dtype != out->dtype)
-		return NOT_CHEAP;
-	for (int32_t k = 0; k < r->n; k++) {
-		const sys_tensor *t = &w->s->tensor.at[r->at[k]->tensor];
-
-		if (r->at[k]->is_index || (t->eqn >= 0 && w->family[t->eqn] >= 0))
-			return NOT_CHEAP;
-		bytes += (double)t->numel * (double)tn_dtype_bytes(t->dtype);
-	}
-	if (bytes < own)
-		return INLINED;
-	return bytes == own && m >= 0 &&
-			       w->s->eqn.at[m].n_axes > w->s->eqn.at[m].n_left
-		       ? COPIED
-		       : NOT_CHEAP;
+	if (m < 0 || r->at[0]->is_index || !is_plain(w, e) || e->n_axes > e->n_left)
+		return false;
+	of = &w->s->eqn.at[m];
+	return of->n_axes > of->n_left && w->family[m] < 0 &&
+	       w->s->tensor.at[of->out[0]].numel == w->s->tensor.at[e->out[0]].numel;
 }
 
 /* Is m computed again for those that read squares of the family? */
@@ -360,10 +341,10 @@ static bool may_need(const struct work *w, int32_t m, int32_t family)
 	if (w->family[m] >= 0)
 		return root(w, m) == family;
 	return (w->claimed[m] < 0 || w->claimed[m] == family) &&
-	       is_cheap(w, m) != NOT_CHEAP;
+	       is_of_result(w, m);
 }
 
-/* Marks what a group needs of a family, from what one equation reads on. */
+/* Marks what a group needs of a family, of what one equation reads. */
 static void need(struct work *w, int32_t eqn, int32_t family, int32_t group)
 {
 	const reads *all = reads_of(w, eqn);
@@ -371,13 +352,10 @@ static void need(struct work *w, int32_t eqn, int32_t family, int32_t group)
 	for (int32_t k = 0; k < all->n; k++) {
 		int32_t m = maker(w, all->at[k]->tensor);
 
-		if (m < 0 || (w->groups[m] >> group & 1) != 0 ||
-			!may_need(w, m, family))
+		if (m < 0 || !may_need(w, m, family))
 			continue;
 		w->claimed[m] = family;
 		w->groups[m] |= (uint32_t)1 << group;
-		if (w->family[m] >= 0)
-			need(w, m, family, group);
 	}
 }
 
@@ -393,6 +371,12 @@ static bool divide(struct work *w, int32_t family)
 		return false;
 	for (int32_t i = 0; i < f->n_sums; i++)
 		need(w, f->sum[i].eqn, family, f->sum[i].group);
+	/* what a square reads stands in front of it */
+	for (int32_t i = f->sum[f->n_sums - 1].eqn; i >= family; i--)
+		for (int32_t g = 0; g < f->n_groups; g++)
+			if (w->family[i] >= 0 && root(w, i) == family &&
+				(w->groups[i] >> g & 1) != 0)
+				need(w, i, family, g);
 	return true;
 }
 
@@ -401,11 +385,9 @@ static bool divide(struct work *w, int32_t family)
 static const expr *on_read(void *arg, const expr *read, const ix_dom *d)
 {
 	const struct work *w = arg;
-	int32_t to = w->copy[w->group][read->tensor], m = w->of_old[read->tensor];
+	int32_t to = w->copy[w->group][read->tensor];
 
-	if (m >= 0 && (w->groups[m] >> w->group & 1) != 0 && w->family[m] < 0 &&
-		w->cheap[m] == INLINED)
-		return ir_at_number(w->s, &w->old[m], w->old[m].body[0], d, read->form);
+	(void)d;
 	return to < 0 ? NULL : ex_read(w->s, to, read->form);
 }
 
@@ -482,13 +464,6 @@ static void keep_old(struct work *w)
 	ir_system *s = w->s;
 
 	w->old = arena_copy(s->a, s->eqn.at, (size_t)w->n * sizeof *w->old);
-	w->of_old = arena_array(s->a, int32_t, s->tensor.n + 1);
-	w->cheap = arena_array(s->a, enum cheap, w->n + 1);
-	for (int32_t t = 0; t < s->tensor.n; t++)
-		w->of_old[t] = s->tensor.at[t].eqn;
-	for (int32_t i = 0; i < w->n; i++)
-		if (w->groups[i] != 0 && w->family[i] < 0)
-			w->cheap[i] = is_cheap(w, i);
 	for (int32_t g = 0; g < MOST_GROUPS; g++) {
 		w->copy[g] = arena_array(s->a, int32_t, s->tensor.n + 1);
 		for (int32_t t = 0; t < s->tensor.n; t++)
@@ -513,7 +488,7 @@ static ir_system *rewrite(struct work *w, const struct family *const *sums)
 		e = group[i] > 0 ? of_group(w, old, group[i]) : *old;
 		ir_add_eqn(s, &e);
 		for (int32_t g = 1; g < MOST_GROUPS; g++)
-			if ((w->groups[i] >> g & 1) != 0 && w->cheap[i] != INLINED)
+			if ((w->groups[i] >> g & 1) != 0)
 				add_copy(w, old, g);
 	}
 	return ir_prune(s);

@@ -470,26 +470,31 @@ static void draw_attention_backward(sketch *k)
 	int64_t u = pick(k, OF(columns)), d = pick(k, OF(sums));
 	int64_t e = pick(k, OF(sums));
 	int64_t qs[] = {b, t, d}, ks[] = {b, u, d}, vs[] = {b, u, e};
-	int64_t gs[] = {b, t, e};
+	int64_t gs[] = {b, t, e}, rs[] = {b, t};
 	const char *p = fresh(k, "p"), *g = fresh(k, "g");
+	/* then rows have no sums but those of products; it takes no random number */
+	bool given = (t + u + d) % 2 == 0;
 	const char *when = chance(k, 60) ? " where u <= t else cast(0, q)" : "";
 	made q = input(k, 3, qs), key = input(k, 3, ks), v = input(k, 3, vs);
-	made go = input(k, 3, gs);
+	made go = input(k, 3, gs), row = given ? input(k, 2, rs) : go;
 
 	str_printf(&k->op,
-		"op %s(q[b, t, d], k[b, u, d], v[b, u, e], go[b, t, e]) "
+		"op %s(q[b, t, d], k[b, u, d], v[b, u, e], go[b, t, e]%s) "
 		"-> gq, gk, gv { "
 		"s[b, t, u] += q[b, t, d] * k[b, u, d]%s; "
 		"p[b, t, u] = max(s[b, t, u], 0)%s; "
 		"gp[b, t, u] += go[b, t, e] * v[b, u, e]%s; "
-		"r[b, t] += p[b, t, u] * gp[b, t, u]; "
+		"%s"
 		"gs[b, t, u] = p[b, t, u] * (gp[b, t, u] - r[b, t])%s; "
 		"gq[b, t, d] += gs[b, t, u] * k[b, u, d]%s; "
 		"gk[b, u, d] += gs[b, t, u] * q[b, t, d]%s; "
 		"gv[b, u, e] += p[b, t, u] * go[b, t, e]%s }\n",
-		p, when, when, when, when, when, when, when);
-	str_printf(&k->call, "  %sq, %sk, %sv = %s(%s, %s, %s, %s)\n", g, g, g,
-		p, q.name, key.name, v.name, go.name);
+		p, given ? ", r[b, t]" : "", when, when, when,
+		given ? "" : "r[b, t] += p[b, t, u] * gp[b, t, u]; ", when, when, when,
+		when);
+	str_printf(&k->call, "  %sq, %sk, %sv = %s(%s, %s, %s, %s%s%s)\n", g, g, g,
+		p, q.name, key.name, v.name, go.name, given ? ", " : "",
+		given ? row.name : "");
 	give(k, arena_printf(k->a, "%sq, %sv", g, g));
 	if (chance(k, 50)) /* what follows on such a sum */
 		give(k, spread(k, arena_printf(k->a, "mul(%sk, %s)", g,

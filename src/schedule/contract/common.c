@@ -132,7 +132,7 @@ bool contract_lies_apart(const contract *c, const contract_product *p)
 	int32_t t = e->e->out[0];
 
 	return loop_param(c->k, t) >= 0 &&
-	       (p->turned || p->apart ||
+	       (p->turned || p->apart || e->apart ||
 		       c->k->s->tensor.at[t].dtype != e->acc[0]);
 }
 

@@ -586,6 +586,16 @@ static void say_tiles(const contract *c)
 	}
 }
 
+/* The block of keys below n. */
+static loop_node *keys_in(const contract *c, loop_node *n)
+{
+	loop_node *m = n->kind == LOOP_BLOCK && n->var == c->keys ? n : NULL;
+
+	for (int32_t i = 0; i < n->n_child && m == NULL; i++)
+		m = keys_in(c, n->child[i]);
+	return m;
+}
+
 bool contract_phase(contract *of)
 {
 	contract c = *of;
@@ -634,11 +644,13 @@ bool contract_phase(contract *of)
 		loop_vectorise_nest(k, c.plain.at[i]);
 	loop_link(k);
 	if (c.by_rows) {
-		contract_rows_need(&c);
+		contract_rows_need(&c, c.in_rows);
 	} else { /* registers of warps are walked as a whole */
 		loop_clip_all(k);
 		loop_split_guards(k);
 		loop_find_needs(k, ph->root[0]);
+		if (c.by_keys)
+			contract_rows_need(&c, keys_in(&c, ph->root[0]));
 	}
 	ph->tiles = true;
 	return true;

@@ -45,6 +45,7 @@ typedef struct contract_product {
 	int64_t less[2]; /* the offsets of vectors */
 	bool inexact; /* see contract_factors */
 	const expr *within; /* .. where terms count: warps test it piece by piece */
+	const expr *from_y; /* what y is a copy of: rows.c */
 	VEC(loop_node *) behind; /* epilogue: statements on each final element */
 } contract_product;
 
@@ -241,8 +242,8 @@ bool contract_choose_rows(contract *c);
 loop_node *contract_rows_open(contract *c, loop_node *outer, loop_node *keys);
 void contract_rows_nest(contract *c, contract_product *p, loop_node *in);
 bool contract_rows_close(contract *c);
-/* .. in the finished tree: leaves out blocks of keys in which no term counts. */
-void contract_rows_need(contract *c);
+/* In the finished tree: leaves out blocks of rows or keys in which no term counts. */
+void contract_rows_need(contract *c, loop_node *block);
 /* Adds the epilogue of a product that mixed loops add up, if it has one. */
 void contract_done(contract *c, const contract_product *p, loop_node *body);
 

@@ -14,6 +14,7 @@
 
 struct keys {
 	contract *c;
+	loop_set rows; /* the loops around the keys */
 	int32_t *var; /* by equation: the variable of its keys; -1: it has none */
 	bool other;   /* a value of the keys is read in another way */
 	loop_set all;
@@ -84,7 +85,7 @@ static void on_read(void *arg, const expr *e)
 
 	if (e->kind != EX_READ || !loop_maker(c->k, e->tensor, &m, &comp) || m == r->eqn)
 		return;
-	of = only_of(c->k->eqn[m].left & ~c->chain);
+	of = only_of(c->k->eqn[m].left & ~r->w->rows);
 	if (of >= 0 && is_aligned(c, e->form, r->v, m, of))
 		mark(r->w, m, of);
 }
@@ -143,7 +144,7 @@ static bool kind_of(struct keys *w, int32_t eqn)
 		c->rows.kind[eqn] = EQN_ROW_SUM;
 		w->all |= e->reduced;
 		return !r.sums && !r.other && e->init[0] == NULL &&
-		       (c->chain & ~e->left) == 0 && contract_is_product(c->k, e);
+		       (w->rows & ~e->left) == 0 && contract_is_product(c->k, e);
 	}
 	if (r.sums)
 		c->rows.kind[eqn] = EQN_ROW_BEHIND;
@@ -156,7 +157,7 @@ static void find_from(struct keys *w, int32_t eqn)
 	const contract *c = w->c;
 	int32_t v = only_of(c->k->eqn[eqn].reduced);
 
-	if (v >= 0 && (c->chain & BIT(v)) == 0 &&
+	if (v >= 0 && (w->rows & BIT(v)) == 0 &&
 		contract_is_product(c->k, &c->k->eqn[eqn]))
 		mark_reads(w, eqn, v);
 }
@@ -191,13 +192,14 @@ static bool find(struct keys *w)
 bool contract_find_keys(contract *c)
 {
 	loop_kernel *k = c->k;
-	struct keys w = {.c = c, .var = arena_array(k->a, int32_t, k->n_eqns + 1)};
+	struct keys w = {.c = c, .rows = c->chain & ~c->mixed,
+		.var = arena_array(k->a, int32_t, k->n_eqns + 1)};
 
 	c->rows = (eqn_rows){.max = -1, .given = -1,
 		.kind = arena_array(k->a, eqn_row, k->n_eqns + 1)};
 	memset(c->rows.kind, 0, (size_t)k->n_eqns * sizeof *c->rows.kind);
-	c->row_vars = c->chain;
-	if (!find(&w) || w.all == 0)
+	c->row_vars = w.rows;
+	if (!find(&w) || w.all == 0 || (c->mixed != 0 && w.all != c->mixed))
 		return false;
 	c->all_keys = w.all;
 	for (int32_t v = k->n_vars - 1; v >= 0; v--)

@@ -247,11 +247,29 @@ static bool adjoins(const loop_kernel *k, const expr *f, int32_t v)
 	return a.any && a.all;
 }
 
+static void on_made(void *arg, const expr *e)
+{
+	struct along *a = arg;
+
+	a->any |= e->kind == EX_READ && loop_param(a->k, e->tensor) < 0;
+}
+
+/* Does it read what the kernel makes? */
+static bool is_made(const loop_kernel *k, const expr *f)
+{
+	struct along a = {.k = k};
+
+	loop_walk(k->a, f, on_made, &a);
+	return a.any;
+}
+
 int32_t contract_lanes_of(const contract *c, const contract_product *p,
 	const expr *f, int32_t last, int32_t other)
 {
 	bool may = p->matrix || c->k->machine->block.warps > 1;
 
+	if (c->by_rows && is_made(c->k, f)) /* it comes from registers, which have rows */
+		return last;
 	return may && !adjoins(c->k, f, last) && adjoins(c->k, f, other) ? other : last;
 }
 

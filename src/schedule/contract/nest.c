@@ -131,6 +131,33 @@ static bool is_enough(
 	return true;
 }
 
+/* Do its sums begin in front of the blocks of a mixed loop? A result is rescaled between
+ * blocks of keys, which reads it, and the first block may be left out; elsewhere what is
+ * read of sums that have not begun is dropped. */
+static bool begins_before(const contract *c, const contract_product *p)
+{
+	int32_t made = c->k->eqn[p->eqn].e->out[0];
+
+	return is_mixed(c, p) &&
+	       (contract_lies_apart(c, p) || (c->by_keys && p->n_needs > 0) ||
+		       (c->online && loop_param(c->k, made) >= 0));
+}
+
+/* Exchanges rows and columns: sums read values of a row along its keys. */
+static void put_keys_in_columns(contract_product *p)
+{
+	const expr *f = p->x;
+	loop_set v = p->rows;
+	int32_t i = p->i;
+
+	p->x = p->y;
+	p->y = f;
+	p->rows = p->columns;
+	p->columns = v;
+	p->i = p->j;
+	p->j = i;
+}
+
 bool contract_classify(contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
@@ -152,12 +179,8 @@ bool contract_classify(contract *c, contract_product *p)
 	p->finish = t.finish;
 	p->inexact = t.inexact;
 	p->within = NULL;
-	/* a result is rescaled between blocks of keys, which reads it; elsewhere
-	 * what is read of sums that have not begun is dropped */
-	p->begun |= is_mixed(c, p) &&
-		    (contract_lies_apart(c, p) ||
-			    (c->online && loop_param(k, e->e->out[0]) >= 0));
 	p->n_needs = t.n_needs;
+	p->begun |= begins_before(c, p);
 	memcpy(p->need, t.need, sizeof p->need);
 	v[0] = loop_expr_vars(k, f[0]) & ~out;
 	v[1] = loop_expr_vars(k, f[1]) & ~out;
@@ -192,6 +215,9 @@ bool contract_classify(contract *c, contract_product *p)
 	p->others = left & ~p->rows & ~p->columns;
 	p->sums = e->reduced;
 	p->i = longest(c, p->rows);
+	if (c->by_keys && p->i == c->keys && p->rows == BIT(p->i) &&
+		contract_extent(c, p->i) >= lanes_of(c, p))
+		put_keys_in_columns(p);
 	/* of blocks of warps, each warp reads columns where they lie, in one of many chunks */
 	p->lone = k->machine->block.warps == 1 &&
 		  (loop_expr_vars(k, p->x) & e->left) == 0 &&

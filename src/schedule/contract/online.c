@@ -267,8 +267,12 @@ void contract_online(contract *c)
 {
 	bool max;
 
-	if (c->mixed != 0 || c->number >= 0 || c->last->n_child < 2)
+	if (c->number >= 0 || c->last->n_child < 2)
 		return;
+	if (c->mixed != 0) { /* one loop has all keys already */
+		c->by_keys = contract_find_keys(c);
+		return;
+	}
 	max = find_row(c);
 	if ((!max && !contract_find_keys(c)) || !is_too_long(c) ||
 		!rename_keys(c, c->all_keys, c->keys))

@@ -247,7 +247,7 @@ static void let_adjoin(contract *c, const contract_product *p, int32_t eqn)
 }
 
 /* Does leaf b read values of loop a's leaves only as they are made: its own elements, and
- * no sums? */
+ * no sums but those of one term? */
 static bool reads_own(loop_kernel *k, const loop_node *a, const loop_node *b)
 {
 	for (int32_t i = 0; i < a->n_child; i++) {
@@ -255,8 +255,9 @@ static bool reads_own(loop_kernel *k, const loop_node *a, const loop_node *b)
 		const loop_eqn *e = &k->eqn[n->eqn];
 
 		for (int32_t j = 0; j < e->e->n_out; j++)
-			if (n->kind != LOOP_STMT ||
-				(e->e->monoid != IR_SET &&
+			if ((n->kind != LOOP_STMT &&
+				    (n->kind != LOOP_INIT || e->reduced != 0)) ||
+				(e->e->monoid != IR_SET && e->reduced != 0 &&
 					loop_leaf_reads(k, b, e->e->out[j])) ||
 				!loop_leaf_reads_at(k, b, e->e->out[j], e->at))
 				return false;
@@ -264,29 +265,55 @@ static bool reads_own(loop_kernel *k, const loop_node *a, const loop_node *b)
 	return true;
 }
 
-/* A copy of what the nest in front of it makes, in loops over the same variables, is
- * made with it: then that may be in registers. */
-static void join_copy(contract *c, loop_node *body)
+/* Does a statement below n make what leaf b reads? */
+static bool makes_for(loop_kernel *k, const loop_node *n, const loop_node *b)
 {
-	int32_t n = body->n_child;
-	loop_node *a = n > 1 ? body->child[n - 2] : NULL, *b = body->child[n - 1];
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (makes_for(k, n->child[i], b))
+			return true;
+	return !loop_is_loop(n) && loop_leaf_reads(k, b, k->eqn[n->eqn].e->out[0]);
+}
 
-	while (a != NULL && a->kind == LOOP_FOR && b->kind == LOOP_FOR &&
-		a->var == b->var && a->n_child == 1 && loop_is_loop(a->child[0])) {
-		a = a->child[0];
-		b = b->child[0];
+/* The innermost loop of nest a, if it walks the variables of b, in their order, and has
+ * statements alone that the leaf of b can follow; else NULL. */
+static loop_node *joins(loop_kernel *k, loop_node *a, const loop_node *b)
+{
+	for (;; a = a->child[0], b = b->child[0]) {
+		if (a->kind != LOOP_FOR || b->kind != LOOP_FOR || a->var != b->var)
+			return NULL;
+		if (!loop_is_loop(b->child[0]))
+			break;
+		if (a->n_child != 1)
+			return NULL;
 	}
-	if (a == NULL || a->kind != LOOP_FOR || b->kind != LOOP_FOR || a->var != b->var ||
-		a->n_child < 2 || b->n_child != 1 || loop_is_loop(b->child[0]) ||
-		b->child[0]->n_needs > 0)
-		return;
 	for (int32_t i = 0; i < a->n_child; i++)
 		if (loop_is_loop(a->child[i]))
-			return;
-	if (!reads_own(c->k, a, b->child[0]))
+			return NULL;
+	return a->n_child > 1 && b->n_child == 1 && b->child[0]->n_needs == 0 &&
+			       reads_own(k, a, b->child[0])
+		       ? a
+		       : NULL;
+}
+
+/* The last nest of body, a copy of what a nest in front of it makes in loops over the same
+ * variables, is made with that: then it may be in registers. */
+static void join_copy(contract *c, loop_node *body)
+{
+	loop_node *b = body->child[body->n_child - 1], *leaf = b;
+
+	while (loop_is_loop(leaf))
+		leaf = leaf->child[0];
+	for (int32_t i = body->n_child - 2; i >= 0; i--) {
+		loop_node *a = joins(c->k, body->child[i], b);
+
+		if (a == NULL && !makes_for(c->k, body->child[i], leaf))
+			continue;
+		if (a != NULL) {
+			loop_node_adopt(c->k->a, a, leaf);
+			body->n_child--;
+		}
 		return;
-	loop_node_adopt(c->k->a, a, b->child[0]);
-	body->n_child--;
+	}
 }
 
 /* Copies all rows of x in the block. */

@@ -35,12 +35,13 @@ static bool is_scores(const contract *c, const contract_product *p)
 static bool has_roles(const contract *c, const contract_product *p, int32_t row)
 {
 	const loop_eqn *e = &c->k->eqn[p->eqn];
+	bool kept = loop_param(c->k, e->e->out[0]) >= 0;
 
 	return p->i == row && p->rows == BIT(row) && p->others == 0 &&
 	       p->columns == BIT(p->j) && p->sums == BIT(p->s) &&
 	       !p->begun && !p->wide_x && (!p->inexact || p->within != NULL) &&
-	       (is_scores(c, p) || (p->s == c->keys && p->finish == NULL)) &&
-	       e->e->n_out == 1 && loop_param(c->k, e->e->out[0]) < 0;
+	       (is_scores(c, p) ? !kept : p->s == c->keys && p->finish == NULL) &&
+	       e->e->n_out == 1;
 }
 
 /* The bytes of the copy of so many rows, of n elements, as instructions read it
@@ -51,6 +52,33 @@ static int64_t copy_bytes(const contract *c, int64_t rows, int64_t n, tn_dtype t
 
 	n = contract_ceil(n * (int64_t)dtype_size(t), pad) * pad + pad;
 	return rows * n + loop_slack(c->k->machine) + c->k->machine->product.line;
+}
+
+/* e with the variable `to` in place of `from`. */
+static const expr *renamed(const contract *c, const expr *e, int32_t from, int32_t to)
+{
+	const loop_kernel *k = c->k;
+	const ix_form **with = arena_array(k->a, const ix_form *, k->n_vars + 1);
+
+	for (int32_t i = 0; i < k->n_vars; i++)
+		with[i] = ix_axis(k->s->x, &k->dom, i == from ? to : i);
+	return ex_subst(k->s, &k->dom, e, k->n_vars, k->dom.box.extent, with, NULL, NULL);
+}
+
+/* The product of scores whose copy of a factor p can read: the same elements, its columns
+ * being the terms of the scores. Their factors are those of instructions. NULL: none. */
+static const contract_product *shares(const contract *c, const contract_product *p,
+	const expr *y)
+{
+	for (int32_t i = 0; i < c->product.n && !is_scores(c, p); i++) {
+		const contract_product *q = &c->product.at[i];
+
+		if (is_scores(c, q) && c->k->var[q->s].extent == c->k->var[p->j].extent &&
+			q->taken[1] == p->taken[1] && q->from_y != NULL &&
+			renamed(c, q->from_y, q->s, p->j) == y)
+			return q;
+	}
+	return NULL;
 }
 
 /* Bytes of the block's memory if it has so many keys at a time. */
@@ -65,8 +93,9 @@ static int64_t bytes_with(const contract *c, int32_t row, int64_t keys)
 		const contract_product *p = &c->product.at[i];
 		int64_t n = k->var[is_scores(c, p) ? p->s : p->j].extent;
 
-		all += stages * copy_bytes(c, keys, n, p->taken[1]) +
-		       copy_bytes(c, rows, is_scores(c, p) ? n : keys, p->taken[0]);
+		if (shares(c, p, p->y) == NULL)
+			all += stages * copy_bytes(c, keys, n, p->taken[1]);
+		all += copy_bytes(c, rows, is_scores(c, p) ? n : keys, p->taken[0]);
 	}
 	for (int32_t i = 0; i < k->n_eqns; i++)
 		if (k->eqn[i].left == c->row_vars)
@@ -88,14 +117,34 @@ static void set_sizes(contract *c, contract_product *p)
 	p->panel_x = p->dot = 0;
 }
 
+/* Where results of keys adjoin along the row, its columns are the keys nevertheless. */
+static void put_keys_in_columns(const contract *c, contract_product *p)
+{
+	const expr *f = p->x;
+	loop_set v = p->rows;
+	int32_t i = p->i;
+
+	if (p->i != c->keys)
+		return;
+	p->x = p->y;
+	p->y = f;
+	p->rows = p->columns;
+	p->columns = v;
+	p->i = p->j;
+	p->j = i;
+}
+
 static bool classify(contract *c, contract_product *p)
 {
+	const loop_eqn *e = &c->k->eqn[p->eqn];
 	contract_terms t;
 
-	if (!contract_classify(c, p) ||
-		!contract_factors(c->k, &c->k->eqn[p->eqn], &t))
+	if (!contract_classify(c, p) || !contract_factors(c->k, e, &t))
 		return false;
+	p->begun = e->init[0] != NULL; /* registers begin as 0 */
 	p->within = t.within;
+	put_keys_in_columns(c, p);
+	p->from_y = p->y;
 	return true;
 }
 
@@ -131,19 +180,26 @@ static bool set_blocks(contract *c, int32_t row)
 		warps = m->block.warps;
 	for (int32_t v = 0; v < c->k->n_vars; v++)
 		c->block[v] = 0;
-	c->block[row] = warps * m->matrix.rows;
 	c->block[c->keys] = step;
-	if (!classify_all(c, row))
-		return false;
+	for (;; warps /= 2) { /* fewer rows need less memory */
+		c->block[row] = warps * m->matrix.rows;
+		if (warps < 2 || !classify_all(c, row))
+			return false;
+		if (bytes_with(c, row, step) <= m->block.shared_bytes)
+			break;
+	}
 	while (n > step && bytes_with(c, row, n) > m->block.shared_bytes)
 		n -= step;
-	if (warps < 2 || bytes_with(c, row, n) > m->block.shared_bytes)
-		return false;
 	while (n > step && c->rows.n_keys % n != 0) /* pieces of one length are copied ahead */
 		n -= step;
 	c->block[c->keys] = n;
-	for (int32_t i = 0; i < c->product.n; i++)
+	for (int32_t i = 0; i < c->product.n; i++) {
+		loop_eqn *e = &c->k->eqn[c->product.at[i].eqn];
+
 		set_sizes(c, &c->product.at[i]);
+		e->apart |= loop_param(c->k, e->e->out[0]) >= 0 &&
+			    c->k->s->tensor.at[e->e->out[0]].dtype == e->acc[0];
+	}
 	return true;
 }
 
@@ -158,11 +214,12 @@ bool contract_choose_rows(contract *c)
 		k->machine->matrix.rows == 0)
 		return false;
 	for (int32_t i = 0; i < n; i++)
-		if (is_scores(c, &p[i]))
-			row = p[i].i;
+		if (p[i].j == c->keys || p[i].i == c->keys)
+			row = p[i].j == c->keys ? p[i].i : p[i].j;
 	c->by_rows = row >= 0 && set_blocks(c, row);
 	k->decision.n = said;
-	loop_decide(k, c->by_rows ? DECIDE_OWN_TAKEN : DECIDE_OWN_SHAPE, c->rows.max, -1,
+	loop_decide(k, c->by_rows ? DECIDE_OWN_TAKEN : DECIDE_OWN_SHAPE,
+		c->rows.max >= 0 ? c->rows.max : p[0].eqn, -1,
 		k->machine->matrix.rows, c->by_rows ? c->block[c->keys] : 0);
 	for (int32_t i = 0; c->by_rows && i < n; i++)
 		loop_decide(k, DECIDE_MATRIX_TAKEN, c->product.at[i].eqn, -1,
@@ -190,13 +247,29 @@ static loop_node *block_of_rows(contract *c)
 	return b;
 }
 
-/* The product of which n walks the columns. */
+/* Does a statement of n read the sums of p, or finish them? */
+static bool reads_of(loop_kernel *k, const loop_node *n, const contract_product *p)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (n->child[i]->eqn == p->eqn ||
+			loop_leaf_reads(k, n->child[i], k->eqn[p->eqn].e->out[0]))
+			return true;
+	return false;
+}
+
+/* The product of which n walks the columns: the one whose sums it has to do with, if there
+ * are several. */
 static const contract_product *walked(const contract *c, const loop_node *n)
 {
-	for (int32_t i = 0; i < c->product.n; i++)
-		if (c->product.at[i].j == n->var)
-			return &c->product.at[i];
-	return NULL;
+	const contract_product *one = NULL;
+
+	for (int32_t i = 0; i < c->product.n; i++) {
+		const contract_product *p = &c->product.at[i];
+
+		if (p->j == n->var && (one == NULL || reads_of(c->k, n, p)))
+			one = p;
+	}
+	return one;
 }
 
 static bool has_loops(const loop_node *n)
@@ -243,11 +316,21 @@ static bool reads_sums(loop_kernel *k, const loop_node *a, const loop_node *b)
 	for (int32_t i = 0; i < a->n_child; i++) {
 		const loop_eqn *e = &k->eqn[a->child[i]->eqn];
 
-		for (int32_t j = 0; j < b->n_child && e->e->monoid != IR_SET; j++)
+		for (int32_t j = 0; j < b->n_child && e->reduced != 0; j++)
 			if (loop_leaf_reads(k, b->child[j], e->e->out[0]))
 				return true;
 	}
 	return false;
+}
+
+/* Do they walk the same columns, b those of the tile of a or of none in particular? */
+static bool may_share(const contract *c, const loop_node *a, const loop_node *b)
+{
+	const loop_node *in = b->child[0];
+	const contract_product *p = walked(c, in);
+
+	return a->child[0]->var == in->var &&
+	       (a->held == b->held || p == NULL || !reads_of(c->k, in, p));
 }
 
 /* Two neighbouring nests over the same elements become one. */
@@ -259,8 +342,8 @@ static void join_walks(contract *c, loop_node *list)
 		loop_node *b = list->child[i], *a = n > 0 ? list->child[n - 1] : b;
 
 		if (n == 0 || b->held == 0 || b->kind != LOOP_FOR ||
-			a->kind != LOOP_FOR || a->held != b->held ||
-			is_scaled(a->child[0]) || is_scaled(b->child[0]) ||
+			a->kind != LOOP_FOR || a->held == 0 ||
+			!may_share(c, a, b) || is_scaled(a->child[0]) || is_scaled(b->child[0]) ||
 			reads_sums(c->k, a->child[0], b->child[0])) {
 			list->child[n++] = b;
 			continue;
@@ -273,13 +356,17 @@ static void join_walks(contract *c, loop_node *list)
 
 void contract_rows_nest(contract *c, contract_product *p, loop_node *in)
 {
+	const contract_product *of = shares(c, p, p->y);
 	loop_node *t, *j = loop_node_for(c->k->a, p->j, NULL);
 
 	if (is_scores(c, p))
 		contract_pack_x(c, p, c->around_keys);
 	else
 		contract_pack_x(c, p, in);
-	contract_pack_y(c, p, c->of_keys);
+	if (of != NULL)
+		p->y = renamed(c, of->y, of->s, p->j);
+	else
+		contract_pack_y(c, p, c->of_keys);
 	t = contract_tile(c, p);
 	t->held = 1;
 	if (!is_scores(c, p))
@@ -339,13 +426,12 @@ bool contract_rows_close(contract *c)
 	return ok && wrap(c, c->around_keys);
 }
 
-void contract_rows_need(contract *c)
+void contract_rows_need(contract *c, loop_node *block)
 {
-	loop_node *in = c->in_rows;
 	ix_fact *need = arena_make(c->k->a, ix_fact);
 
-	if (!loop_rows_need(c->k, in, need))
+	if (!loop_rows_need(c->k, block, need))
 		return;
-	in->need = need;
-	in->n_needs = 1;
+	block->need = need;
+	block->n_needs = 1;
 }
