@@ -65,22 +65,6 @@ static bool is_quotient(ir_system *s, const sys_eqn *e, quotient *out)
 
 /* ---- a sum of quotients ---- */
 
-/* The element of the equation p's body that is at this number of its result. */
-static const expr *at_number(const quotient *q, const expr *e, const ix_dom *d,
-	const ix_form *number)
-{
-	ix *x = q->s->x;
-	const sys_eqn *p = q->p;
-	const ix_form *with[IR_MAX_AXES];
-	ix_box box = ir_eqn_box(q->s, p);
-
-	for (int32_t i = p->n_axes - 1; i >= 0; i--) {
-		with[i] = ix_mod(x, d, number, p->axis[i].extent);
-		number = ix_div(x, d, number, p->axis[i].extent);
-	}
-	return ex_subst(q->s, d, e, p->n_axes, box.extent, with, NULL, NULL);
-}
-
 static const expr *on_read(void *arg, const expr *read, const ix_dom *d)
 {
 	quotient *q = arg;
@@ -88,8 +72,8 @@ static const expr *on_read(void *arg, const expr *read, const ix_dom *d)
 	if (read->tensor != q->p->out[0])
 		return NULL;
 	q->several |= q->by != NULL;
-	q->by = at_number(q, q->divisor, d, read->form);
-	return at_number(q, q->weight, d, read->form);
+	q->by = ir_at_number(q->s, q->p, q->divisor, d, read->form);
+	return ir_at_number(q->s, q->p, q->weight, d, read->form);
 }
 
 /* The sum with weights in place of quotients, without a result; false: impossible. */

@@ -131,8 +131,8 @@ void loop_hold_near(loop_kernel *k);
 /* May registers hold the sums of tile t, by the loops around it? */
 bool loop_may_hold_near(const loop_kernel *k, const loop_node *t);
 bool loop_may_hold(const loop_kernel *k, const loop_node *t);
-/* The guard outside which a block of rows by warp changes nothing that is read behind
- * it: its maxima and sums have no terms there. False: there is none. */
+/* The guard outside which a block, of rows by warp or of keys, changes nothing that is read
+ * behind it: its maxima and sums have no terms there. False: there is none. */
 bool loop_rows_need(loop_kernel *k, const loop_node *block, ix_fact *out);
 /* The block of rows of a tile that may hold its sums. */
 const loop_node *loop_rows_around(const loop_kernel *k, const loop_node *t);

@@ -95,7 +95,7 @@ bool loop_need_of(
 	return fact_of(k, c, out);
 }
 
-/* ---- rows of warps ---- */
+/* ---- blocks of rows or keys ---- */
 
 struct idle {
 	loop_kernel *k;

@@ -16,8 +16,7 @@ struct keys {
 	contract *c;
 	loop_set rows; /* the loops around the keys */
 	int32_t *var; /* by equation: the variable of its keys; -1: it has none */
-	bool other;   /* a value of the keys is read in another way */
-	loop_set all;
+	loop_set all; /* variables of keys */
 };
 
 static bool is_kind(const contract *c, int32_t eqn, eqn_row kind)

@@ -117,23 +117,6 @@ static void set_sizes(contract *c, contract_product *p)
 	p->panel_x = p->dot = 0;
 }
 
-/* Where results of keys adjoin along the row, its columns are the keys nevertheless. */
-static void put_keys_in_columns(const contract *c, contract_product *p)
-{
-	const expr *f = p->x;
-	loop_set v = p->rows;
-	int32_t i = p->i;
-
-	if (p->i != c->keys)
-		return;
-	p->x = p->y;
-	p->y = f;
-	p->rows = p->columns;
-	p->columns = v;
-	p->i = p->j;
-	p->j = i;
-}
-
 static bool classify(contract *c, contract_product *p)
 {
 	const loop_eqn *e = &c->k->eqn[p->eqn];
@@ -143,7 +126,6 @@ static bool classify(contract *c, contract_product *p)
 		return false;
 	p->begun = e->init[0] != NULL; /* registers begin as 0 */
 	p->within = t.within;
-	put_keys_in_columns(c, p);
 	p->from_y = p->y;
 	return true;
 }
