@@ -64,16 +64,14 @@ near_groups near_overwritten(choice *c, const eqn_unit *e)
 }
 
 /*
- * The groups that these read for a maximum: scores, of which each is a product, the
- * maximum of a row, and sums of its weights are one kernel or three, and two of them
- * would gain nothing.
+ * The groups among these that compute a maximum, and those that these read for it: scores,
+ * of which each is a product, the maximum of a row, and sums of its weights are one kernel
+ * or three, and two of them would gain nothing.
  */
 near_groups near_scores(choice *c, const near_groups *p)
 {
 	near_groups all = {0};
 
-	for (int32_t i = 0; i < p->n; i++)
-		near_add(c, &all, p->at[i]);
 	for (int32_t i = 0; i < p->n; i++)
 		for (int32_t k = 0; k < p->at[i]->source.n; k++) {
 			const eqn_unit *u = c->f->unit[p->at[i]->source.at[k]];
@@ -81,6 +79,7 @@ near_groups near_scores(choice *c, const near_groups *p)
 
 			if (u == NULL || u->e.monoid != IR_MAX)
 				continue;
+			near_add(c, &all, p->at[i]);
 			of = near_producers(c, u);
 			for (int32_t j = 0; j < of.n; j++)
 				near_add(c, &all, of.at[j]);

@@ -203,19 +203,22 @@ static void pick(contest *w)
 	}
 }
 
-/* Takes the kernel of all that has to do with some squares, if it is accepted: no bound
- * knows what it is worth, and a set with something else may have no such schedule. */
-static bool try_squares(contest *w)
+/*
+ * Takes the kernel of these groups if it is accepted, before others are tried: no bound
+ * knows what a kernel of squares is worth, or of scores and their weights, and a set with
+ * something else may have no such schedule.
+ */
+static bool try_first(contest *w, const near_groups *q)
 {
-	near_groups q = near_squares(w->c, w->e);
 	trial *t;
+	int32_t n = w->all.n;
 
-	if (q.n == 0)
+	if (q->n == 0)
 		return false;
-	try(w, q.n, q.at, false);
-	if (w->all.n == 0)
+	try(w, q->n, q->at, false);
+	if (w->all.n == n)
 		return false;
-	t = &w->all.at[0];
+	t = &w->all.at[n];
 	t->refused = t->gain > w->most || !is_accepted(w, t);
 	if (!t->refused)
 		w->best = *t;
@@ -226,9 +229,13 @@ static void try_all(contest *w)
 {
 	near_groups p = near_producers(w->c, w->e), s = near_siblings(w->c, w->e);
 	near_groups o = near_overwritten(w->c, w->e), r = near_scores(w->c, &p);
+	near_groups q = near_squares(w->c, w->e), all = r;
 
-	if (try_squares(w))
+	for (int32_t i = 0; i < p.n && r.n > 0; i++)
+		near_add(w->c, &all, p.at[i]);
+	if (try_first(w, &q) || (r.n < all.n && try_first(w, &r)))
 		return;
+	r = all;
 	if (r.n > p.n && p.n > 1)
 		try(w, r.n, r.at, false);
 	if (p.n > 1)
