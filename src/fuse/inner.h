@@ -326,7 +326,7 @@ void near_add(choice *c, near_groups *all, fuse_group *g);
 near_groups near_producers(choice *c, const eqn_unit *e);
 near_groups near_siblings(choice *c, const eqn_unit *e);
 near_groups near_overwritten(choice *c, const eqn_unit *e);
-/* .. these, and the groups whose scores they read for a maximum. */
+/* .. of these, those with a maximum, and the groups that they read for it. */
 near_groups near_scores(choice *c, const near_groups *p);
 /* All groups of the squares that e makes or reads, of what reads them, and of what is
  * between these: none of two such groups may gain alone (recompute.c). */
