@@ -104,6 +104,7 @@ typedef struct tn_options {
 	bool interp;	 /* run the slow interpreter: no C compiler needed */
 	bool no_fusion;	 /* every equation a kernel of its own */
 	bool verify;	 /* check every level after the pass that made it */
+	bool tf32; /* on GPUs give factors of products in f32 10 bits of fraction */
 	/* where compiled kernels are kept: NULL: $XDG_CACHE_HOME/tenon; "":
 	 * nowhere; a relative path is taken from where the process is now */
 	const char *cache_dir;
@@ -121,23 +122,22 @@ typedef struct tn_options {
 
 #define TN_OPTIONS_INIT                                                        \
 	{                                                                      \
-		sizeof(tn_options), 0, false, false, true, NULL, NULL, NULL,   \
+		sizeof(tn_options), 0, false, false, true, false, NULL, NULL, NULL,   \
 			{NULL, NULL}, -1, NULL, NULL                           \
 	}
 
 /**
  * A new context in *out.
  *
- * options NULL means TN_OPTIONS_INIT. Starts no thread and no compiler: both
- * wait for the first program that needs them. In the environment TENON_RUN=interp
- * does what the option interp does; TENON_DUMP=PASS,PASS prints what passes make
- * on standard error, or into files of TENON_DUMP_DIR; TENON_VERIFY=1 does what the
- * option verify does, and checks kernels before C is made of them: no access out
- * of an array, no race; TENON_PROGRAMS_MB limits the programs of an ONNX model.
- * errors  [memory]   [context.options] options of another version
- *         [context.run] [context.dump] [context.verify] [context.programs] one
- *         of these has another value: see tn_context_diag(NULL);
- *         TN_EIO when cache_dir is relative to a directory that is gone
+ * options NULL means TN_OPTIONS_INIT. Starts no thread and no compiler: both wait for
+ * the first program that needs them. In the environment TENON_RUN=interp, TENON_TF32=1
+ * and TENON_VERIFY=1 do what the options of these names do, and the last checks
+ * kernels before C is made of them: no access out of an array, no race; TENON_DUMP=PASS,PASS
+ * prints what passes make on standard error, or into files of TENON_DUMP_DIR;
+ * TENON_PROGRAMS_MB limits the programs of an ONNX model.
+ * errors  [memory]; [context.options] options of another version; [context.run]
+ *         [context.dump] [context.verify] [context.tf32] [context.programs] another value
+ *         there: tn_context_diag(NULL); TN_EIO cache_dir is relative to what is gone
  * owner   *out is the caller's: tn_context_free, after its programs
  * since   0.1
  */

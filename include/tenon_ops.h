@@ -1370,6 +1370,14 @@ TN_API tn_tensor *tn_at_trunc(const char *file, int32_t line, tn_tensor *x);
 	tn_at_trunc_(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_trunc_(const char *file, int32_t line, tn_tensor *x);
 
+/** x with 10 bits of fraction: the nearest such number, halves away from 0; what matrix instructions of GPUs take of a factor in f32 */
+#define tn_tf32(...) \
+	tn_at_tf32(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_tensor *tn_at_tf32(const char *file, int32_t line, tn_tensor *x);
+#define tn_tf32_(...) \
+	tn_at_tf32_(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_status tn_at_tf32_(const char *file, int32_t line, tn_tensor *x);
+
 /** is x NaN */
 #define tn_isnan(...) \
 	tn_at_isnan(__FILE__, __LINE__, __VA_ARGS__)

@@ -46,6 +46,13 @@ def cases(torch):
         return (lambda x, y: x @ y,
                 lambda: (normal(m, k, dtype=t), normal(k, n, dtype=t)))
 
+    def by_tf32(x, y):
+        torch.backends.cuda.matmul.allow_tf32 = True
+        try:
+            return x @ y
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = False
+
     def wide(n=8192, m=8192):
         return lambda: (normal(n, m),)
 
@@ -81,6 +88,8 @@ def cases(torch):
         "product_bf16_gpt": product(16384, 3072, 768, brain),
         "product_f16_2048": product(2048, 2048, 2048, half),
         "product_f32_4096": product(4096, 4096, 4096, "float32"),
+        "product_tf32_4096": (
+            by_tf32, lambda: (normal(4096, 4096), normal(4096, 4096))),
         "product_gelu_bf16": (
             lambda x, y, b: f.gelu(x @ y + b),
             lambda: (normal(16384, 768, dtype=brain),

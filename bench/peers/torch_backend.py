@@ -5,7 +5,7 @@
         [--curves] [--gradients N] [--seed N] [--rate LR] [--steps N]
         [--rounds N] [--no-inductor]
 
-Twenty architectures of torchvision and transformers, with drawn weights and small inputs.
+Architectures of torchvision and transformers, with drawn weights and small inputs.
 For each: are forward and backward programs alone, and how far are the losses of 20
 training steps from eager's (--curves stops there)? Two more columns say how far those of
 eager and of tenon are from a run in f64: training can be chaotic, then no two runs in f32
@@ -123,6 +123,32 @@ NETS = {
     "shufflenet": image("shufflenet_v2_x0_5"),
     "mobilenet_v3": image("mobilenet_v3_small"),
     "mnasnet": image("mnasnet0_5"),
+    "t5": words("T5Config", "T5ForConditionalGeneration", seq2seq=True, vocab_size=64,
+                d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2,
+                decoder_start_token_id=0),
+    "bart": words("BartConfig", "BartForConditionalGeneration", seq2seq=True, vocab_size=64,
+                  d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2,
+                  decoder_attention_heads=2, encoder_ffn_dim=64, decoder_ffn_dim=64,
+                  max_position_embeddings=64, pad_token_id=1, bos_token_id=0,
+                  eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=2),
+    "gptj": words("GPTJConfig", "GPTJForCausalLM", vocab_size=64, n_positions=64, n_embd=32,
+                  n_layer=2, n_head=2, rotary_dim=8),
+    "bloom": words("BloomConfig", "BloomForCausalLM", vocab_size=64, hidden_size=32,
+                   n_layer=2, n_head=2),
+    "phi": like_bert("PhiConfig", "PhiForCausalLM", pad_token_id=0),
+    "gemma": like_llama("GemmaConfig", "GemmaForCausalLM", head_dim=16),
+    "modernbert": like_bert("ModernBertConfig", "ModernBertForMaskedLM", pad_token_id=0,
+                            bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2),
+    "deberta": like_bert("DebertaV2Config", "DebertaV2ForMaskedLM"),
+    "mpnet": like_bert("MPNetConfig", "MPNetForMaskedLM"),
+    "vgg11": image("vgg11"),
+    "swin_v2": custom(lambda m: m.SwinTransformer(
+        [4, 4], 32, [1, 1], [2, 2], [4, 4], num_classes=10,
+        block=m.swin_transformer.SwinTransformerBlockV2,
+        downsample_layer=m.swin_transformer.PatchMergingV2)),
+    "efficientnet": image("efficientnet_b0"),
+    "regnet": image("regnet_y_400mf"),
+    "googlenet": image("googlenet", aux_logits=False, init_weights=True),
 }
 
 

@@ -41,6 +41,12 @@ def softplus(x):
     return np.log1p(np.exp(x))
 
 
+def tf32(x):
+    """10 bits of fraction; halves go away from 0."""
+    fraction, exponent = np.frexp(x)
+    return np.ldexp(np.trunc(fraction * 2048 + np.copysign(0.5, x)), exponent - 11).astype(x.dtype)
+
+
 def softmax(x, axis=-1, mask=True):
     e = np.where(mask, np.exp(x), 0)
     s = e.sum(axis, keepdims=True)
@@ -250,7 +256,7 @@ SCALAR = each({
     "log1p": (np.log1p, -0.5, 3), "expm1": np.expm1, "softplus": softplus,
     "relu": lambda x: np.maximum(x, 0), "abs": np.abs, "neg": np.negative,
     "sign": np.sign, "recip": (np.reciprocal, 0.2, 3), "floor": np.floor,
-    "ceil": np.ceil, "round": np.rint, "trunc": np.trunc, "isnan": np.isnan,
+    "ceil": np.ceil, "round": np.rint, "trunc": np.trunc, "tf32": tf32, "isnan": np.isnan,
     "isinf": np.isinf, "isfinite": np.isfinite, "nan_to_num": np.nan_to_num,
     "identity": np.positive, "copy": np.copy, "stop_gradient": np.positive,
     "square": np.square, "silu": lambda x: x * sigmoid(x),

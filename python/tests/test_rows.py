@@ -174,6 +174,9 @@ def weighed(name, results, weights):
     return total
 
 
+ROUNDS = {"tf32"}  # the gradient is that of what is rounded
+
+
 @pytest.mark.parametrize("name", [n for n in CASES if n not in ALONE])
 def test_gradient(name, interpreter):
     arrays, attrs = case(name, 0, "f64")
@@ -196,6 +199,9 @@ def test_gradient(name, interpreter):
     for i, g in zip(at, grads):
         g = np.asarray(g)
         assert g.shape == arrays[i].shape
+        if name in ROUNDS:  # differences are those of steps
+            np.testing.assert_array_equal(g, weights[0])
+            continue
         places = r.permutation(arrays[i].size)[:PROBES]
         for k in places:
             side = []

@@ -33,6 +33,7 @@ compile_options api_compile_options(tn_context *c)
 	o.log_arg = c->o.log_arg;
 	o.dump = c->dump;
 	o.verify_kern = c->verify_kern;
+	o.tf32 = c->o.tf32;
 	o.settle = c->settle;
 	o.plan.poison = c->poison;
 	o.schedule = c->schedule;

@@ -78,18 +78,31 @@ static void read_run(tn_context *c)
 	c->o.interp = true;
 }
 
+/* Is the variable 1? what: what 1 is accepted for. */
+static bool is_on(tn_context *c, const char *name, const char *rule, const char *what)
+{
+	const char *on = getenv(name);
+
+	if (on == NULL || on[0] == '\0' || strcmp(on, "0") == 0)
+		return false;
+	if (strcmp(on, "1") != 0)
+		env_fail(c->e, TN_EINVAL, rule, (loc){0},
+			"%s is \"%.60s\": 1 is accepted, to %s, and 0", name, on, what);
+	return true;
+}
+
 /* TENON_VERIFY: what the option verify does, and kernels in kern, too. */
 static void read_verify(tn_context *c)
 {
-	const char *on = getenv("TENON_VERIFY");
+	if (is_on(c, "TENON_VERIFY", "context.verify",
+		    "check every level after the pass that made it"))
+		c->o.verify = c->verify_kern = true;
+}
 
-	if (on == NULL || on[0] == '\0' || strcmp(on, "0") == 0)
-		return;
-	if (strcmp(on, "1") != 0)
-		env_fail(c->e, TN_EINVAL, "context.verify", (loc){0},
-			"TENON_VERIFY is \"%.60s\": 1 is accepted, to check "
-			"every level after the pass that made it, and 0", on);
-	c->o.verify = c->verify_kern = true;
+static void read_tf32(tn_context *c)
+{
+	c->o.tf32 |= is_on(c, "TENON_TF32", "context.tf32",
+		"round the factors of products in f32 on GPUs");
 }
 
 /* TENON_PROGRAMS_MB: how much the programs of one model may take. */
@@ -122,6 +135,7 @@ static void open_context(void *arg)
 		c->dump.dir = absolute(c->a, c->dump.dir);
 	read_run(c);
 	read_verify(c);
+	read_tf32(c);
 	read_programs(c);
 	api_device_open(c);
 }

@@ -191,7 +191,7 @@ void bench_gpu_close(bench_gpu *g);
  */
 bool bench_gpu_copy(bench_gpu *g, double bytes, int calls, double *seconds);
 /* .. of products o[m,n] = x[m,k] y[k,n]; false: cuBLAS is not installed */
-bool bench_gpu_product(bench_gpu *g, tn_dtype t, tn_tensor *x, tn_tensor *y,
+bool bench_gpu_product(bench_gpu *g, bool tf32, tn_tensor *x, tn_tensor *y,
 	tn_tensor *o, int64_t m, int64_t n, int64_t k, int calls,
 	double *seconds);
 

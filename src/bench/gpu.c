@@ -35,6 +35,7 @@ typedef struct gpu_case {
 	const char *volume;  /* letters */
 	int32_t n_out;	     /* 0: one */
 	bool is_product;     /* in[0] times in[1], which cuBLAS computes as well */
+	bool tf32;	     /* by tn_options.tf32 */
 	bool reads_as_written; /* it reads only as many bytes as it writes */
 } gpu_case;
 
@@ -248,6 +249,10 @@ static const gpu_case cases[] = {
 		.small = {17, 33, 20},
 		.in = "f32:ac f32:cb",
 		.flops = 2, .volume = "abc", .is_product = true},
+	{"product_tf32_4096", product, .goal = 0.85, .big = {4096, 4096, 4096},
+		.small = {17, 33, 20},
+		.in = "f32:ac f32:cb",
+		.flops = 2, .volume = "abc", .is_product = true, .tf32 = true},
 	{"product_gelu_bf16", product_gelu, .goal = 1.10, .big = {16384, 3072, 768},
 		.small = {48, 24, 16},
 		.in = "bf16:ac bf16:cb bf16:b",
@@ -401,8 +406,8 @@ static bool reference(gpu_run *r, bench_gpu *g, double *seconds)
 	const int64_t *e = r->extent;
 
 	if (r->k->is_product)
-		return bench_gpu_product(g, tn_tensor_dtype(r->out), r->in[0],
-			r->in[1], r->out, e[0], e[1], e[2], r->calls, seconds);
+		return bench_gpu_product(g, r->k->tf32, r->in[0], r->in[1],
+			r->out, e[0], e[1], e[2], r->calls, seconds);
 	return r->k->flops == 0 &&
 	       bench_gpu_copy(g, r->bytes / 2, r->calls, seconds);
 }
@@ -465,6 +470,7 @@ int bench_gpu_cases(const char *device, const char *only, bool small,
 
 		if (only != NULL && strstr(cases[i].name, only) == NULL)
 			continue;
+		o.tf32 = cases[i].tf32;
 		if (cli_context_new(&c, &o) < 0)
 			return cli_no_context();
 		if (n++ == 0)

@@ -21,6 +21,7 @@ enum {
 	ELEMS_F16 = 2,
 	ELEMS_BF16 = 14,
 	SUMS_F32 = 68,
+	SUMS_TF32 = 77,
 	ANY_KERNEL = -1
 };
 
@@ -198,7 +199,7 @@ static int elems(tn_dtype t)
 }
 
 /* cuBLAS has columns where we have rows: o' = y' x'. */
-static bool products(bench_gpu *g, tn_dtype t, tn_dl_managed *const m[3],
+static bool products(bench_gpu *g, tn_dtype t, bool tf32, tn_dl_managed *const m[3],
 	const int64_t e[3], int calls, double *seconds)
 {
 	const float one = 1, zero = 0;
@@ -212,7 +213,8 @@ static bool products(bench_gpu *g, tn_dtype t, tn_dl_managed *const m[3],
 		if (g->gemm(g->handle, AS_IS, AS_IS, columns, rows, terms, &one,
 			    m[1]->tensor.data, elems(t), columns,
 			    m[0]->tensor.data, elems(t), terms, &zero,
-			    m[2]->tensor.data, elems(t), columns, SUMS_F32,
+			    m[2]->tensor.data, elems(t), columns,
+			    tf32 ? SUMS_TF32 : SUMS_F32,
 			    ANY_KERNEL) != 0)
 			return false;
 	if (g->wait(g->stream) != 0)
@@ -221,7 +223,7 @@ static bool products(bench_gpu *g, tn_dtype t, tn_dl_managed *const m[3],
 	return true;
 }
 
-bool bench_gpu_product(bench_gpu *g, tn_dtype t, tn_tensor *x, tn_tensor *y,
+bool bench_gpu_product(bench_gpu *g, bool tf32, tn_tensor *x, tn_tensor *y,
 	tn_tensor *o, int64_t m, int64_t n, int64_t k, int calls,
 	double *seconds)
 {
@@ -236,7 +238,7 @@ bool bench_gpu_product(bench_gpu *g, tn_dtype t, tn_tensor *x, tn_tensor *y,
 		good = tn_dlpack_export(all[i], &at[i]) >= 0;
 		i += good;
 	}
-	good = good && products(g, t, at, e, calls, seconds);
+	good = good && products(g, tn_tensor_dtype(x), tf32, at, e, calls, seconds);
 	while (i > 0) {
 		i--;
 		at[i]->deleter(at[i]);

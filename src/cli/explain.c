@@ -305,9 +305,10 @@ const cli_command cli_explain = {
 	"TENON_DUMP=PASS,PASS in the environment of any program prints what passes\n"
 	"make, on standard error or into files of the folder TENON_DUMP_DIR. They\n"
 	"are: program (what is compiled), lower, prune, localise (on several\n"
-	"processes), residues, quotients, scales, recompute, settle, fuse, loops,\n"
-	"schedule, kern, emit, plan, all (of these); scatter, products, rows, parts,\n"
-	"apart, lanes, chunks, abreast, clips, guards, ahead, fetch, wide, blocks,\n"
-	"tail, sums, stages, locations, streams, warps (the steps of schedule).\n",
+	"processes), residues, quotients, scales, recompute, tf32 (on GPUs, where\n"
+	"TENON_TF32=1), settle, fuse, loops, schedule, kern, emit, plan, all (of\n"
+	"these); scatter, products, rows, parts, apart, lanes, chunks, abreast,\n"
+	"clips, guards, ahead, fetch, wide, blocks, tail, sums, stages, locations,\n"
+	"streams, warps (the steps of schedule).\n",
 	run,
 };

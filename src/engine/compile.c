@@ -4,7 +4,8 @@
  * verifier, and a line for the log.
  *
  *   program --lower, prune--> system --localise--> a system for each phase
- *           --residues, quotients, scales, recompute--> system --settle--> system, order --fuse--> groups
+ *           --residues, quotients, scales, recompute, tf32--> system --settle--> system, order
+ *           --fuse--> groups
  *           --loops, schedule--> MapExpr --kern--> kernels --emit--> C functions
  *           --plan--> launches, buffers, C texts
  *
@@ -109,6 +110,20 @@ static void quotients(compilation *c)
 static void scales(compilation *c)
 {
 	c->system = ir_move_scales(c->system);
+}
+
+/* Rounds factors as matrix instructions take them. */
+static void tf32(compilation *c)
+{
+	ir_round_factors(c->system);
+}
+
+/* Did the user ask for it, and does the machine gain by it? */
+static bool is_rounded(const compilation *c)
+{
+	const machine *m = c->o.machine;
+
+	return c->o.tf32 && m != NULL && m->matrix.rows > 0 && is_whole(c);
 }
 
 /* Computes large squares again where they are read: those that would not be in a
@@ -424,6 +439,8 @@ static const struct pass {
 		compile_print_system, check_system, is_whole},
 	{"recompute", TN_LEVEL_SYSTEM, recompute,
 		compile_print_system, check_system, is_whole},
+	{"tf32", TN_LEVEL_SYSTEM, tf32,
+		compile_print_system, check_system, is_rounded},
 	{"settle", TN_LEVEL_GROUPS, settle,
 		compile_print_settled, NULL, NULL},
 	{"fuse", TN_LEVEL_GROUPS, fuse,
@@ -440,7 +457,7 @@ static const struct pass {
 		compile_print_plan, check_plan, NULL},
 };
 /* Of a system that is there: residues; of groups: loops. */
-enum { FIRST_OF_SYSTEM = 4, FIRST_OF_LOOPS = 10 };
+enum { FIRST_OF_SYSTEM = 4, FIRST_OF_LOOPS = 11 };
 
 const char *compile_pass_name(int32_t i)
 {

@@ -49,6 +49,7 @@ struct compilation;
 typedef struct compile_options {
 	bool no_fusion, verify;
 	bool verify_kern; /* kernels, too */
+	bool tf32; /* factors in f32 may be rounded: system/tf32.c */
 	const machine *machine; /* NULL: none; only groups can be made */
 	const c_target *target; /* NULL: c_gnu */
 	const machine *pricing; /* for costs of groups; NULL: machine->priced_as */
@@ -75,7 +76,7 @@ typedef struct compile_options {
 	void *after_arg;
 } compile_options;
 
-enum { COMPILE_N_PASSES = 15 };
+enum { COMPILE_N_PASSES = 16 };
 /* The bits of all passes: what TENON_DUMP=all prints. Behind them are those of
  * the steps of a schedule (loop_pass_name). */
 #define COMPILE_DUMP_ALL ((UINT64_C(1) << COMPILE_N_PASSES) - 1)

@@ -122,6 +122,9 @@ static bool is_linear(struct rows *r, const expr *e, int32_t depth)
 		law = ir_scalar_at(e->fn)->laws;
 		if (*law == '+')
 			return is_weight(r, e);
+		if (*law == '~') /* as a cast does */
+			return is_one_weight(r, e->arg[0]) &&
+			       is_linear(r, e->arg[0], depth + 1);
 		for (; *law != '\0'; law = *end == ' ' ? end + 1 : end) {
 			end = law + strcspn(law, " ");
 			if (holds(r, e, law, (size_t)(end - law), depth + 1))

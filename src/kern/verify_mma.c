@@ -85,10 +85,10 @@ void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s)
 		return;
 	}
 	if ((s->type.dt != TN_BF16 && s->type.dt != TN_F16 &&
-		    s->type.dt != TN_I8) ||
+		    s->type.dt != TN_F32 && s->type.dt != TN_I8) ||
 		s->type.lanes != 1)
 		kern_refuse(v, "type",
-			"factors of type %s; they must be bf16, f16 or i8",
+			"factors of type %s; they must be bf16, f16, f32 or i8",
 			kern_type_text(v->a, s->type));
 	if (s->type.dt == TN_I8 && (s->at_turned || !s->from_turned))
 		kern_refuse(v, "lanes",

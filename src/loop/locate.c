@@ -464,8 +464,8 @@ static int32_t lanes_of_maker(const loop_node *n, int32_t eqn, int32_t lanes)
 	return v;
 }
 
-/* The factor of matrix instructions that the equation copies; NULL: none. */
-static const expr *matrix_factor(const loop_kernel *k, int32_t eqn)
+/* The tile by matrix instructions of which the equation copies a factor; NULL: none. */
+static const loop_node *matrix_of(const loop_kernel *k, int32_t eqn)
 {
 	for (int32_t i = 0; i < k->n_eqns; i++) {
 		const loop_node *t = loop_tile_of(k, i);
@@ -473,7 +473,7 @@ static const expr *matrix_factor(const loop_kernel *k, int32_t eqn)
 		for (int32_t f = 0; t != NULL && t->matrix && f < 2; f++)
 			if (t->factor[f]->kind == EX_READ &&
 				t->factor[f]->tensor == k->eqn[eqn].e->out[0])
-				return t->factor[f];
+				return t;
 	}
 	return NULL;
 }
@@ -485,7 +485,7 @@ static void order_vars(loop_kernel *k, const loop_buf *b, int32_t *var)
 	/* copies whose order a product chose */
 	bool fixed = e->group > 0 ||
 		     (e->pack && (k->machine->block.warps > 1 ||
-					 matrix_factor(k, b->eqn) != NULL));
+					 matrix_of(k, b->eqn) != NULL));
 
 	if (b->scope != NULL && !fixed)
 		fast = lanes_of_maker(b->scope, b->eqn, -1);
@@ -507,16 +507,15 @@ static void order_vars(loop_kernel *k, const loop_buf *b, int32_t *var)
 }
 
 /* Pads rows whose distance is a multiple of what one line of each set holds:
- * they would share one set of the cache. Rows that matrix instructions read are
+ * they would share one set of the cache. Rows that matrix instructions read at once are
  * padded to multiples of the bytes that they read at a time, and once more, so that
- * eight rows do not lie in the same banks of shared memory; of f32 (wide), where a
- * lane reads two elements, four rows. */
-static int64_t apart(const machine *m, tn_dtype t, int64_t row, bool wide)
+ * eight rows do not share banks of memory; where lanes read f32 (wide), four rows. */
+static int64_t apart(const machine *m, tn_dtype t, int64_t row, bool at_once, bool wide)
 {
 	int64_t size = (int64_t)dtype_size(t), line = m->product.line / size;
 	int64_t sets = m->memory[MACHINE_L1].bytes / m->product.ways / size;
 
-	if (m->matrix.rows > 0 && size <= 2) {
+	if (m->matrix.rows > 0 && (size <= 2 || at_once)) {
 		int64_t each = m->matrix.pad_bytes / size;
 
 		return each + (each - row % each) % each;
@@ -541,12 +540,14 @@ static int64_t odd_row(const machine *m, tn_dtype t, int64_t row)
 	return row;
 }
 
-/* Does the equation copy rows in f32 for matrix instructions? */
-static bool has_wide_rows(const loop_kernel *k, int32_t eqn)
+/* Elements between rows of a copy, along `last`. */
+static int64_t padding(const loop_kernel *k, int32_t eqn, int32_t last, int64_t row)
 {
-	const expr *x = matrix_factor(k, eqn);
+	const loop_node *t = matrix_of(k, eqn);
+	bool wide = t != NULL && k->eqn[eqn].acc[0] == TN_F32;
 
-	return x != NULL && x->dtype == TN_F32;
+	return apart(k->machine, k->eqn[eqn].acc[0], row,
+		wide && t->factor[1]->dtype == TN_F32 && last == t->sum[0], wide);
 }
 
 /* The columns of a row: of a copy in groups whole vectors, as they are stored whole. */
@@ -579,7 +580,7 @@ static bool is_across(const loop_kernel *k, const loop_buf *b, int32_t fast)
 
 	if (e->stage)
 		return k->phase[b->phase].warps > 1;
-	if (!e->pack || k->machine->block.warps < 2 || has_wide_rows(k, b->eqn) ||
+	if (!e->pack || k->machine->block.warps < 2 || matrix_of(k, b->eqn) != NULL ||
 		(int32_t)dtype_size(b->dtype) != k->machine->block.bank_bytes)
 		return false;
 	for (int32_t p = 0; p < k->n_phases; p++)
@@ -620,8 +621,7 @@ static void subscripts(loop_kernel *k, loop_buf *b)
 			    : i == b->n_vars - 1 ? in_vectors(k, b, extent[i])
 						 : extent[i];
 		if (i == b->n_vars - 1 && i > 0 && k->eqn[b->eqn].pack)
-			b->elems += apart(k->machine, k->eqn[b->eqn].acc[0],
-				b->elems, has_wide_rows(k, b->eqn));
+			b->elems += padding(k, b->eqn, var[i], b->elems);
 		if (i == b->n_vars - 1 && i > 0 && is_across(k, b, var[i]))
 			b->elems = odd_row(k->machine, b->dtype, b->elems);
 	}

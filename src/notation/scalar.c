@@ -124,6 +124,22 @@ static double fmodf2(double x, double y)
 	return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
+/* 10 of 52 bits of the fraction; below 2^-126 a multiple of 2^-136. */
+static double tf32(double x)
+{
+	const uint64_t drop = (UINT64_C(1) << 42) - 1;
+	uint64_t u;
+
+	if (x != x)
+		return x;
+	if (fabs(x) < 0x1p-126)
+		return copysign(trunc(fabs(x) * 0x1p136 + 0.5) * 0x1p-136, x);
+	memcpy(&u, &x, sizeof u);
+	u = (u + drop / 2 + 1) & ~drop;
+	memcpy(&x, &u, sizeof x);
+	return x;
+}
+
 static double sigmoid(double x)
 {
 	return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));

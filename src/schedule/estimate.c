@@ -16,7 +16,24 @@
 
 /* ---- expressions ---- */
 
-/* How often does an expression run that depends on these variables? */
+/* Statements of one iteration of n, where short loops are written out. */
+static double written(const estimate *w, const loop_node *n)
+{
+	double all = loop_is_loop(n) ? 0 : 1;
+
+	for (int32_t i = 0; i < n->n_child; i++) {
+		const loop_node *c = n->child[i];
+
+		all += written(w, c) *
+		       (c->kind == LOOP_FOR && c->lanes <= 1 && c->unroll > 1
+				       ? (double)w->k->var[c->var].extent
+				       : 1);
+	}
+	return all;
+}
+
+/* How often does an expression run that depends on these variables? Iterations of a loop
+ * that is written out share its values, if registers hold those of one iteration. */
 static double times_of(const estimate *w, loop_set vars)
 {
 	int32_t last = -1;
@@ -25,10 +42,13 @@ static double times_of(const estimate *w, loop_set vars)
 	for (int32_t i = 0; i < w->depth; i++)
 		if ((vars & BIT(w->loop[i].var)) != 0 && !w->loop[i].unrolled)
 			last = i;
-	for (int32_t i = 0; i < w->depth; i++)
-		if (i <= last || (w->loop[i].unrolled &&
-					 (vars & BIT(w->loop[i].var)) != 0))
-			n *= w->loop[i].trips;
+	for (int32_t i = 0; i < w->depth; i++) {
+		const struct estimate_loop *l = &w->loop[i];
+
+		if (i <= last ||
+			(l->unrolled && ((vars & BIT(l->var)) != 0 || l->is_long)))
+			n *= l->trips;
+	}
 	return n * w->share;
 }
 
@@ -436,7 +456,10 @@ static void add_tile(estimate *w, const loop_node *n)
 	if (n->matrix)
 		each = m->cycles * most *
 		       (double)dtype_size(n->factor[1]->dtype) / m->row_bytes *
-		       (n->factor[0]->dtype == TN_F32 ? 3 : 1);
+		       (n->factor[0]->dtype != TN_F32 ||
+					n->factor[1]->dtype == TN_F32
+				       ? 1
+				       : 3);
 	if (w->warps < 2) /* its factors are not in memory that warps share */
 		each *= w->k->machine->block.alone;
 	start = n->held > 0 ? 0 : c->tile_start * height * most;
@@ -519,6 +542,7 @@ static void walk_for(estimate *w, const loop_node *n)
 	}
 	l->unrolled = n->lanes <= 1 && n->unroll >= (int32_t)elems &&
 		      n->unroll > 1;
+	l->is_long = l->unrolled && written(w, n) > w->k->machine->vector_registers;
 	w->depth++;
 	if (!l->unrolled) {
 		outer = estimate_enter(w);

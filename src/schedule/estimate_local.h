@@ -20,6 +20,7 @@ typedef struct estimate {
 		double trips;
 		double rest; /* elements behind the last whole vector */
 		bool unrolled; /* completely */
+		bool is_long;  /* .. and one iteration has more values than registers hold */
 		const loop_node *node;
 	} loop[ESTIMATE_MAX_DEPTH]; /* around the current node */
 	int32_t depth;

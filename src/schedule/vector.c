@@ -153,14 +153,24 @@ void loop_take_lanes(loop_kernel *k, loop_node *n)
 		give_lanes(k, n, lanes);
 }
 
-static void unroll_small(loop_kernel *k, loop_node *n)
+/* Writes out the short loops in n, from the inside, while there are few statements;
+ * returns their number. */
+static int64_t unroll_small(loop_kernel *k, loop_node *n)
 {
-	int32_t i;
+	const machine_schedule *m = &k->machine->schedule;
+	int64_t all = loop_is_loop(n) ? 0 : 1, length;
 
-	for (i = 0; i < n->n_child; i++)
-		unroll_small(k, n->child[i]);
-	if (n->kind == LOOP_FOR && k->var[n->var].extent <= k->machine->schedule.short_loop)
-		n->unroll = (int32_t)k->var[n->var].extent;
+	for (int32_t i = 0; i < n->n_child; i++)
+		all += unroll_small(k, n->child[i]);
+	if (n->kind != LOOP_FOR)
+		return all;
+	length = k->var[n->var].extent;
+	if (length > m->short_loop)
+		return all;
+	if (all * length > m->most_unrolled) /* nor are the loops around it */
+		return m->most_unrolled + 1;
+	n->unroll = (int32_t)length;
+	return all * length;
 }
 
 /* Writes out the sliding windows in n, whose vectors share elements where the lanes of

@@ -69,7 +69,7 @@ static bool is_factor(struct sv *v, const loop_node *n, const expr *e,
 	if (n->dot > 0)
 		return x == contract_narrow(k, of, e->dtype,
 				    n->offset[e == n->factor[1]]);
-	if (n->matrix && e->dtype != acc)
+	if (n->matrix && (e->dtype != acc || n->factor[1]->dtype == TN_F32))
 		return x == contract_as_short(k, of, e->dtype);
 	if (e == n->factor[0] && n->n_clip > 0 && contract_find_image(of, &m) &&
 		contract_all_clipped(n, &m))
@@ -81,7 +81,8 @@ static bool is_factor(struct sv *v, const loop_node *n, const expr *e,
 /* Are they rows of f32 for matrix instructions, which take parts of them? */
 static bool has_wide_rows(const loop_node *n)
 {
-	return n->matrix && n->factor[0]->dtype == TN_F32;
+	return n->matrix && n->factor[0]->dtype == TN_F32 &&
+	       n->factor[1]->dtype != TN_F32;
 }
 
 /* Each clip leaves out nothing but terms whose first factor, which is `of` in the
@@ -217,8 +218,8 @@ static bool has_matrix_factors(const loop_kernel *k, const loop_node *n)
 	if (acc == TN_I32)
 		return dtype_size(x->dtype) == 1 && dtype_size(y->dtype) == 1 &&
 		       terms && adjoins(k, y->form, n->sum[0]);
-	return acc == TN_F32 && y->dtype != TN_F32 &&
-	       (!has_wide_rows(n) || y->dtype == TN_BF16) &&
+	return acc == TN_F32 && (!has_wide_rows(n) || y->dtype == TN_BF16) &&
+	       (y->dtype != TN_F32 || x->dtype == TN_F32) &&
 	       (terms || adjoins(k, x->form, n->row_var));
 }
 
@@ -229,7 +230,7 @@ static void check_matrix(struct sv *v, const loop_node *n)
 	if (m->rows == 0 || n->row_var < 0 || n->size != m->rows ||
 		n->n_sums != 1 || !has_matrix_factors(v->k, n))
 		verify_fail(v, n, "tile",
-			"a tile of matrix instructions must have %d rows, neighbours along them or along its one sum in f32, and columns of bf16 or f16; or neighbours along its sum in i32, all of i8 or u8",
+			"a tile of matrix instructions must have %d rows, neighbours along them or along its one sum in f32, and columns of bf16 or f16, or both factors in f32; or neighbours along its sum in i32, all of i8 or u8",
 			m->rows);
 	check_multiple(v, n, n->row_var, m->rows);
 	check_multiple(v, n, n->var, (int64_t)n->lanes * n->unroll);

@@ -238,6 +238,8 @@ const expr *ir_at_number(ir_system *s, const sys_eqn *q, const expr *e, const ix
 /* scales.c: moves factors of rows away from values of two bytes that are multiplied; s
  * itself if there are none. */
 ir_system *ir_move_scales(ir_system *s);
+/* tf32.c: gives factors in f32 of products of matrices 10 bits of fraction. */
+void ir_round_factors(ir_system *s);
 /* What is computed again rather than stored: products of at most so many terms, whose
  * elements for one set of rows and keys would take more bytes than this. */
 typedef struct sys_recompute {

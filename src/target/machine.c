@@ -42,7 +42,7 @@
 		.turn_bytes = 512, .sum_vectors = 4, .long_vectors = 2,        \
 		.rows_abreast = 8, .abreast_ops = 8, .abreast_bytes = 4096,    \
 		.long_ops = 8, .short_loop = 8, .short_sum = 16,               \
-		.unrolled_ops = 5, .unrolled_loops = 8, .far_vectors = 4, .row_blocks = 8, .large_block = 16,          \
+		.most_unrolled = 512, .unrolled_ops = 5, .unrolled_loops = 8, .far_vectors = 4, .row_blocks = 8, .large_block = 16,          \
 		.least_part = 16, .beside_part = 16                            \
 	}
 
@@ -144,7 +144,8 @@
 		.near_jump = 0.25, .write_jump = 1.5, .near_guard = 16,        \
 		.ahead_bytes = 1, .ahead_ops = 1, .turn_bytes = 512,           \
 		.sum_vectors = 2, .long_vectors = 1, .long_ops = 8,            \
-		.rows_abreast = 1, .abreast_ops = 1, .abreast_bytes = 1, .unrolled_ops = 1, .unrolled_loops = 1, \
+		.rows_abreast = 1, .abreast_ops = 1, .abreast_bytes = 1, .most_unrolled = 512, \
+		.unrolled_ops = 1, .unrolled_loops = 1, \
 		.short_loop = 8, .short_sum = 16, .far_vectors = 4,            \
 		.row_blocks = 8, .large_block = 16, .least_part = 16,          \
 		.beside_part = 16                                              \
@@ -436,6 +437,7 @@ static const struct fact {
 	SIZE(schedule.long_ops, "fused"),
 	SIZE(schedule.short_loop, "nets"),
 	SIZE(schedule.short_sum, "nets"),
+	SIZE(schedule.most_unrolled, "nets"),
 	SIZE(schedule.unrolled_ops, "nets"),
 	SIZE(schedule.unrolled_loops, "nets"),
 	SIZE(schedule.far_vectors, "fused"),

@@ -16,8 +16,8 @@
  *     interval, and then its whole height.
  *   - where an argument may be anything, the result may, unless no value of it
  *     makes a difference.
- *   - a weight of a row that is rounded to two bytes may be so before it is scaled to
- *     the row's maximum: one unit in the last place of these.
+ *   - a weight of a row that is rounded to two bytes, or to tf32, may be so before it is
+ *     scaled to the row's maximum: one unit in the last place of these.
  *   - sums, products and statistics: reduce.c.
  *
  * Programs on exact data therefore have e = 0 nearly everywhere.
@@ -242,6 +242,14 @@ static shadow evaluate(const function *f, const shadow *x)
 	return r;
 }
 
+/* The step between numbers of 10 bits of fraction near v. */
+static double tf32_ulp(double v)
+{
+	int32_t k = v == 0 ? -126 : ilogb(v);
+
+	return ldexp(1, (k > -126 ? k : -126) - 10);
+}
+
 shadow shadow_call(int32_t fn, tn_dtype arg, tn_dtype result, bool rounds,
 	const shadow *x)
 {
@@ -255,6 +263,10 @@ shadow shadow_call(int32_t fn, tn_dtype arg, tn_dtype result, bool rounds,
 		f.arg[i] = s->sig[2 * i] == 'B' ? TN_BOOL : arg;
 	r = evaluate(&f, x);
 	r.weight = s->laws[0] == '+' && x[0].v.f - x[0].e <= 0;
+	if (s->laws[0] == '~' && x[0].weight && isfinite(r.v.f) && !isinf(r.e)) {
+		r.weight = true;
+		r.e += tf32_ulp(fabs(r.v.f) + r.e);
+	}
 	return r;
 }
 

@@ -92,7 +92,7 @@ expect 1 'error[context.dump]: TENON_DUMP: there is no pass "fused"' \
 TENON_DUMP=zzz "$tenon" ops relu 2>&1 | sed 's/.*with commas: //' |
 	tr -d ' ' | tr , '\n' | sort >passes
 "$tenon" explain --help | tr '\n' ' ' | sed 's/.* are: //' |
-	sed 's/([^)]*)//g' | tr -c 'a-z\n' '\n' | sed '/^$/d' | sort >passes.help
+	sed 's/([^)]*)//g' | tr -c 'a-z0-9\n' '\n' | sed '/^$/d' | sort >passes.help
 cmp passes passes.help || fail "help and passes: $(diff passes passes.help)"
 for pass in $(cat passes); do
 	grep -q "\b$pass\b" <(sed -n '/^.B TENON_DUMP$/,/^.B TENON_DUMP_DIR/p' \

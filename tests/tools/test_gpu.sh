@@ -14,10 +14,10 @@ fail() {
 }
 
 "$tenon" bench gpu --small --repeat 1 --json >"$tmp/all" || fail "exit status $?"
-[ "$(grep -c '"seconds":' "$tmp/all")" -eq 21 ] || fail "21 cases: $(cat "$tmp/all")"
+[ "$(grep -c '"seconds":' "$tmp/all")" -eq 22 ] || fail "22 cases: $(cat "$tmp/all")"
 [ "$(grep -c '"bytes_per_s":.*"reference":"copy"' "$tmp/all")" -eq 12 ] ||
 	fail "12 cases are compared with a copy: $(cat "$tmp/all")"
-[ "$(grep -c '"flops_per_s":' "$tmp/all")" -eq 9 ] || fail "9 count operations"
+[ "$(grep -c '"flops_per_s":' "$tmp/all")" -eq 10 ] || fail "10 count operations"
 "$tenon" bench gpu --small --repeat 1 --device simt --case sum_rows >"$tmp/one" ||
 	fail "simt: exit status $?"
 grep -q '^sum_rows .* -  *- ' "$tmp/one" || fail "no reference: $(cat "$tmp/one")"

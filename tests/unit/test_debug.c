@@ -157,7 +157,7 @@ static void says_what_is_accepted(void **state)
 	refused("TENON_PROGRAMS_MB", "-1", "context.programs", "\"-1\"");
 	refused("TENON_DUMP", "fuse,,plan", "context.dump", "no pass \"\"");
 	refused("TENON_DUMP", "fuze", "context.dump",
-		"all, program, lower, prune, localise, residues, quotients, scales, recompute, settle, fuse");
+		"all, program, lower, prune, localise, residues, quotients, scales, recompute, tf32, settle, fuse");
 	refused("TENON_DUMP", "allx", "context.dump", "no pass \"allx\"");
 	setenv("TENON_DUMP", "fuse", 1);
 	refused("TENON_DUMP_DIR", "/dev/null", "context.dump", "/dev/null");

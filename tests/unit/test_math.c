@@ -167,6 +167,7 @@ static const struct row rows[] = {
 	{"ceil", "fd", 0, false},
 	{"round", "fd", 0, false},
 	{"trunc", "fd", 0, false},
+	{"tf32", "fd", 0, false},
 	{"exp", "d", 1e-15, false},
 	{"log", "d", 1e-15, false},
 	{"tanh", "d", 1e-15, false},

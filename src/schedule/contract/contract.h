@@ -36,6 +36,7 @@ typedef struct contract_product {
 	bool matrix; /* by matrix instructions */
 	tn_dtype taken[2]; /* .. which take x and y as this dtype */
 	bool wide_x; /* .. whose rows are f32: parts of two bytes are multiplied */
+	bool rounded; /* .. which round both factors, in f32, themselves: x and y do not */
 	/* by vectors that add up so many neighbours: x and y are narrow, less by
 	 * offset than the factors; 0: it is not */
 	int32_t dot;
@@ -185,6 +186,8 @@ loop_node *contract_tile(contract *c, const contract_product *p);
 bool contract_takes_matrix(loop_kernel *k, contract_product *p);
 /* .. and do they compute it? Sets its tile. */
 void contract_choose_matrix(contract *c, contract_product *p);
+/* Its tiles are by matrix instructions from now on. */
+void contract_use_matrix(loop_kernel *k, contract_product *p);
 /* Do the sums have another dtype than the memory of the result? */
 bool contract_lies_apart(const contract *c, const contract_product *p);
 /* The values of e in a dtype of one or two bytes, which has all of them; NULL: it

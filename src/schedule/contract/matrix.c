@@ -6,6 +6,7 @@
  * two bytes an element, or zeros, and so must that of its rows, or it is any
  * expression in f32 beside bf16: an f32 is the sum of three bf16, so three instructions
  * have its products. As 0 times infinity would be among them, such a tile is checked.
+ * Factors that are rounded to tf32 are multiplied by instructions that round them.
  * Integers are multiplied as i8 or u8, if these have all of their values (dot.c): the
  * sums in 32 bits are exact.
  */
@@ -48,8 +49,29 @@ static tn_dtype byte_of(loop_kernel *k, const expr *e)
 							 : TN_BOOL;
 }
 
+/* Are all of e but zeros rounded to tf32? */
+static bool is_rounded(const expr *e)
+{
+	if (e->kind == EX_SELECT)
+		return (is_zero(e->arg[1]) || is_rounded(e->arg[1])) &&
+		       (is_zero(e->arg[2]) || is_rounded(e->arg[2]));
+	return e->kind == EX_CALL && e->dtype == TN_F32 &&
+	       strcmp(ir_scalar_at(e->fn)->name, "tf32") == 0;
+}
+
+/* e, before it was rounded to tf32. */
+static const expr *unrounded(loop_kernel *k, const expr *e)
+{
+	if (e->kind == EX_SELECT)
+		return ex_select(k->s, e->arg[0], unrounded(k, e->arg[1]),
+			unrounded(k, e->arg[2]));
+	return is_zero(e) ? e : e->arg[0];
+}
+
 const expr *contract_as_short(loop_kernel *k, const expr *e, tn_dtype t)
 {
+	if (t == TN_F32)
+		return is_rounded(e) ? unrounded(k, e) : NULL;
 	if (t == TN_I8 || t == TN_U8)
 		return contract_narrow(k, e, t, 0);
 	if (t == TN_BOOL || t != short_of(e))
@@ -92,6 +114,11 @@ bool contract_takes_matrix(loop_kernel *k, contract_product *p)
 	tn_dtype acc = k->eqn[p->eqn].acc[0];
 
 	p->wide_x = false;
+	p->rounded |= is_rounded(p->x) && is_rounded(p->y);
+	if (p->rounded) {
+		p->taken[0] = p->taken[1] = TN_F32;
+		return acc == TN_F32;
+	}
 	if (acc == TN_I32) {
 		p->taken[0] = byte_of(k, p->x);
 		p->taken[1] = byte_of(k, p->y);
@@ -166,6 +193,15 @@ static int64_t most_columns(const loop_kernel *k, const contract_product *p)
 	return n > m->block.least_columns ? n : m->block.least_columns;
 }
 
+void contract_use_matrix(loop_kernel *k, contract_product *p)
+{
+	p->matrix = true;
+	if (!p->rounded || !is_rounded(p->x))
+		return;
+	p->x = unrounded(k, p->x);
+	p->y = unrounded(k, p->y);
+}
+
 void contract_choose_matrix(contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
@@ -190,7 +226,7 @@ void contract_choose_matrix(contract *c, contract_product *p)
 		loop_decide(k, DECIDE_MATRIX_ROWS, p->eqn, -1, 0, 0);
 		return;
 	}
-	p->matrix = true;
+	contract_use_matrix(k, p);
 	p->tile = m->rows;
 	p->lanes = m->columns;
 	p->vectors = (int32_t)(pieces_of(c, p->j, m->columns,

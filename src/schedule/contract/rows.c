@@ -111,7 +111,8 @@ static void set_sizes(contract *c, contract_product *p)
 	p->lanes = m->columns;
 	p->vectors = (int32_t)contract_ceil(contract_extent(c, p->j), m->columns);
 	p->sum_block = contract_extent(c, p->s);
-	p->pack_x = p->pack_y = p->matrix = true;
+	p->pack_x = p->pack_y = true;
+	contract_use_matrix(c->k, p);
 	p->turned = p->apart = p->near = p->slides = p->lone = p->few = false;
 	p->whole_x = p->tiled = false;
 	p->panel_x = p->dot = 0;

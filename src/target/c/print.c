@@ -294,10 +294,12 @@ static const char *sum_at(printer *p, const kern_access *at, int64_t step,
 
 static void multiply(printer *p, const kern_stmt *s, int32_t i)
 {
-	const char *of = c_use(p, s->type.dt == TN_F16 ? "f32_from_f16" : "f32_from_bf16",
+	tn_dtype t = s->type.dt;
+	const char *of = c_use(p, t == TN_F32 ? "tf32" : t == TN_F16 ? "f32_from_f16" : "f32_from_bf16",
 		TN_F32, 1);
 	const char *r = c_name(p, s->acc[i]);
-	const char *x = p->k->array.at[s->at.array].dtype == TN_F32 ? "(float)" : of;
+	bool split = t != TN_F32 && p->k->array.at[s->at.array].dtype == TN_F32;
+	const char *x = split ? "(float)" : of;
 
 	c_line(p, "	for (int k = 0, r = l / 4 + %d, c = 2 * (l %% 4) + %d; k < %d; k++)",
 		8 * (i / 2 % 2), i / 4 * 8 + i % 2, kern_part_terms(s));

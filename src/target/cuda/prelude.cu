@@ -256,17 +256,17 @@ MMA_PART(mma_columns_turned_part, 2, l / 4, 2 * (l % 4) + 8 * i, y, x, d, 1)
 	const int l = (int)(threadIdx.x % 32);
 	LDMATRIX2("", to, p + n * (l % 8) + l / 8 % 2 * 8);
 }
-#define MMA(name, type) \
+#define MMA(name, type, terms) \
 	[[maybe_unused]] static inline void mma_##name(float *a, float *b, float *c, float *d, \
 		const unsigned *x, const unsigned *y) \
 	{ \
-		asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 " \
+		asm volatile("mma.sync.aligned.m16n8" terms ".row.col.f32." type "." type ".f32 " \
 			"{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
 			: "+f"(*a), "+f"(*b), "+f"(*c), "+f"(*d) \
 			: "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1])); \
 	}
-MMA(bf16, "bf16")
-MMA(f16, "f16")
+MMA(bf16, "bf16", "k16")
+MMA(f16, "f16", "k16")
 /*
  * Factors of one byte, four in a word, whose terms adjoin: row l / 4 (word 1 and 3: and
  * 8) has the terms 4 (l % 4) and the next three (word 2 and 3: and 16), and so has
@@ -323,6 +323,61 @@ MMA_BYTES(i8, i8, "s8", "s8")
 MMA_BYTES(i8, u8, "s8", "u8")
 MMA_BYTES(u8, i8, "u8", "s8")
 MMA_BYTES(u8, u8, "u8", "u8")
+/*
+ * Factors in f32, which are rounded to 10 bits of fraction: row l / 4 (word 1 and 3: and
+ * 8) has the term l % 4 (word 2 and 3: and 4), and so has column l / 4 (word 1: and 4). In
+ * bytes they lie as those of two bytes do.
+ */
+[[maybe_unused]] static inline unsigned mma_round(float x)
+{
+	unsigned w;
+	asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(w) : "f"(x));
+	return w;
+}
+[[maybe_unused]] static inline void mma_word_rows_at(unsigned *to, const float *p,
+	__INT64_TYPE__ n, __INT64_TYPE__ m, int rows, int terms)
+{
+	const int l = (int)(threadIdx.x % 32);
+	for (int i = 0; i < 4; i++) {
+		const int r = l / 4 + 8 * (i & 1), t = l % 4 + 4 * (i >> 1);
+		to[i] = r < rows && t < terms ? mma_round(p[n * r + m * t]) : 0;
+	}
+}
+[[maybe_unused]] static inline void mma_word_columns_at(unsigned *to, const float *p,
+	__INT64_TYPE__ n, __INT64_TYPE__ m, int terms, int columns)
+{
+	const int l = (int)(threadIdx.x % 32);
+	for (int i = 0; i < 2; i++) {
+		const int t = l % 4 + 4 * i, c = l / 4;
+		to[i] = t < terms && c < columns ? mma_round(p[n * t + m * c]) : 0;
+	}
+}
+#define mma_word_rows_part(to, p, n, r, t) mma_word_rows_at((to), (p), (n), 1, (r), (t))
+#define mma_word_rows_turned_part(to, p, n, r, t) mma_word_rows_at((to), (p), 1, (n), (r), (t))
+#define mma_word_columns_part(to, p, n, t, c) mma_word_columns_at((to), (p), (n), 1, (t), (c))
+#define mma_word_columns_turned_part(to, p, n, t, c) mma_word_columns_at((to), (p), 1, (n), (t), (c))
+#define mma_word_rows(to, p, n) mma_word_rows_part(to, p, n, 16, 8)
+#define mma_word_rows_turned(to, p, n) mma_word_rows_turned_part(to, p, n, 16, 8)
+#define mma_word_columns(to, p, n) mma_word_columns_part(to, p, n, 8, 8)
+#define mma_word_columns_turned(to, p, n) mma_word_columns_turned_part(to, p, n, 8, 8)
+/* From shared memory: 16 bytes of a row at a time where terms adjoin, else by elements. */
+#define mma_word_rows_turned_shared mma_word_rows_turned
+#define mma_word_columns_shared mma_word_columns
+[[maybe_unused]] static inline void mma_word_rows_shared(
+	unsigned *to, const float *p, __INT64_TYPE__ n)
+{
+	mma_rows_shared(to, (const unsigned short *)p, 2 * n);
+	for (int i = 0; i < 4; i++)
+		to[i] = mma_round(__uint_as_float(to[i]));
+}
+[[maybe_unused]] static inline void mma_word_columns_turned_shared(
+	unsigned *to, const float *p, __INT64_TYPE__ n)
+{
+	mma_columns_turned_shared(to, (const unsigned short *)p, 2 * n);
+	for (int i = 0; i < 2; i++)
+		to[i] = mma_round(__uint_as_float(to[i]));
+}
+MMA(f32, "tf32", "k8")
 /*
  * Rows in f32: each is the sum of three bf16, the largest first. Infinity and NaN are
  * their own first part.

@@ -500,7 +500,17 @@ static bool is_bytes(const kern_stmt *s)
 /* Are rows f32, of which parts are multiplied? */
 static bool is_split(const printer *p, const kern_stmt *s)
 {
-	return p->k->array.at[s->at.array].dtype == TN_F32;
+	return s->type.dt != TN_F32 && p->k->array.at[s->at.array].dtype == TN_F32;
+}
+
+/* How the factors of these elements are loaded: what, behind "mma_". */
+static const char *factors(const printer *p, const kern_stmt *s, const char *what)
+{
+	return arena_printf(p->a, "mma_%s%s",
+		is_bytes(s)	       ? "byte_"
+		: s->type.dt == TN_F32 ? "word_"
+				       : "",
+		what);
 }
 
 static void rows_of(printer *p, const kern_stmt *s)
@@ -512,9 +522,7 @@ static void rows_of(printer *p, const kern_stmt *s)
 		is_split(p, s) ? arena_printf(p->a, "mma_split%s%s",
 					 s->at_turned ? "_turned" : "",
 					 part ? "_part" : "")
-			       : loader(p, &s->at,
-					 is_bytes(s) ? "mma_byte_rows"
-						     : "mma_rows",
+			       : loader(p, &s->at, factors(p, s, "rows"),
 					 s->at_turned, part),
 		c_element(p, &s->at), s->n,
 		part ? arena_printf(p->a, ", %d, %d", rows, terms) : "");
@@ -529,9 +537,8 @@ static void columns_of(printer *p, const kern_stmt *s, int32_t first)
 	if (n > KERN_MMA_COLUMNS)
 		n = KERN_MMA_COLUMNS;
 	c_line(p, "%s(columns, &%s + %" PRId64 ", %" PRId64 "%s);",
-		is_bytes(s) ? loader(p, &s->from, "mma_byte_columns", false, part)
-			    : loader(p, &s->from, "mma_columns", s->from_turned,
-				      part),
+		loader(p, &s->from, factors(p, s, "columns"),
+			s->from_turned && !is_bytes(s), part),
 		c_element(p, &s->from), at, s->m,
 		part ? arena_printf(p->a, ", %d, %d", terms, n) : "");
 }

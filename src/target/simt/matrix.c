@@ -223,3 +223,61 @@ SIMT_USED static void simt_mma_int(int *const *sum, const unsigned *x,
 #define mma_i8_u8(a, b, c, d, x, y) SIMT_MMA_INT(a, b, c, d, x, y, 1, 0)
 #define mma_u8_i8(a, b, c, d, x, y) SIMT_MMA_INT(a, b, c, d, x, y, 0, 1)
 #define mma_u8_u8(a, b, c, d, x, y) SIMT_MMA_INT(a, b, c, d, x, y, 0, 0)
+/*
+ * Factors in f32, rounded as they are loaded: a word of each lane has one term, as
+ * prelude.cu says.
+ */
+SIMT_USED static unsigned simt_mma_round(
+	const float *p, simt_int at, int is, simt_int line)
+{
+	unsigned w;
+
+	if (!is)
+		return 0;
+	simt_touch(p + at, 4, 0, line);
+	__builtin_memcpy(&w, p + at, sizeof w);
+	return (w & 0x7fffffff) > 0x7f800000 ? w : (w + 0x1000) & 0xffffe000;
+}
+SIMT_USED static void simt_mma_words(unsigned *to, int words, const float *p,
+	simt_int n, simt_int m, int rows, int terms, simt_int line)
+{
+	const int l = simt_now->lane, down = words / 2;
+	int i;
+
+	for (i = 0; i < words; i++) {
+		const int r = l / 4 + 8 * (i % down), t = l % 4 + 4 * (i / down);
+
+		to[i] = simt_mma_round(p, n * r + m * t, r < rows && t < terms, line);
+	}
+}
+SIMT_USED static void simt_mma_f32(
+	float *const *sum, const unsigned *x, const unsigned *y, simt_int line)
+{
+	struct simt_factors w;
+	int i, k;
+
+	simt_factors(&w, x, y, line);
+	for (i = 0; i < 4; i++)
+		for (k = 0; k < 8; k++)
+			*sum[i] = __builtin_fmaf(
+				simt_float(w.rows[k / 4][k % 4], i / 2),
+				simt_float(w.columns[i % 2][k % 4], k / 4), *sum[i]);
+}
+#define mma_word_rows_part(to, p, n, r, t) \
+	simt_mma_words((to), 4, (p), (n), 1, (r), (t), __LINE__)
+#define mma_word_rows_turned_part(to, p, n, r, t) \
+	simt_mma_words((to), 4, (p), 1, (n), (r), (t), __LINE__)
+#define mma_word_columns_part(to, p, n, t, c) \
+	simt_mma_words((to), 2, (p), 1, (n), (c), (t), __LINE__)
+#define mma_word_columns_turned_part(to, p, n, t, c) \
+	simt_mma_words((to), 2, (p), (n), 1, (c), (t), __LINE__)
+#define mma_word_rows(to, p, n) mma_word_rows_part(to, p, n, 16, 8)
+#define mma_word_rows_turned(to, p, n) mma_word_rows_turned_part(to, p, n, 16, 8)
+#define mma_word_columns(to, p, n) mma_word_columns_part(to, p, n, 8, 8)
+#define mma_word_columns_turned(to, p, n) mma_word_columns_turned_part(to, p, n, 8, 8)
+#define mma_word_rows_shared mma_word_rows
+#define mma_word_rows_turned_shared mma_word_rows_turned
+#define mma_word_columns_shared mma_word_columns
+#define mma_word_columns_turned_shared mma_word_columns_turned
+#define mma_f32(a, b, c, d, x, y) \
+	simt_mma_f32((float *const[4]){ (a), (b), (c), (d) }, (x), (y), __LINE__)
