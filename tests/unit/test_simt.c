@@ -9,6 +9,8 @@
 
 #include "tenon.h"
 
+#include <math.h>
+
 /* Lane l writes cell l, and reads cell l + 1, which the next lane has written. */
 static const char shift[] = "kernel 0 shift {\n"
 			    "  param p0: f32[80] out\n"
@@ -618,6 +620,72 @@ static void test_device(void **state)
 	assert_int_equal(run_on(&o, good, simt, m), TN_OK);
 }
 
+enum { ROWS = 33, TERMS = 40, COLUMNS = 24 };
+
+static float rounded(float x)
+{
+	uint32_t u;
+
+	memcpy(&u, &x, sizeof u);
+	u = (u + 0x1000) & 0xffffe000;
+	memcpy(&x, &u, sizeof x);
+	return x;
+}
+
+static void product_on(const tn_options *o, const float *x, const float *w, float *y)
+{
+	static const char text[] = "program { x: f32[33,40]  w: f32[40,24]\n"
+				   "  y = matmul(x, w)\n  return y }\n";
+	const void *in[2] = {x, w};
+	void *out[1] = {y};
+	tn_context *c = NULL;
+	tn_program *p = NULL;
+
+	assert_int_equal(tn_context_new(&c, o), TN_OK);
+	assert_int_equal(
+		tn_program_parse(&p, c, text, sizeof text - 1, "t.tn"), TN_OK);
+	assert_int_equal(tn_program_run(p, in, out), TN_OK);
+	tn_program_free(p);
+	tn_context_free(c);
+}
+
+/* The option tf32: factors have 10 bits on the warps of a GPU, and all bits elsewhere and
+ * in the next context. */
+static void test_tf32(void **state)
+{
+	static float x[ROWS * TERMS], w[TERMS * COLUMNS], y[4][ROWS * COLUMNS];
+	tn_options o = TN_OPTIONS_INIT;
+	double apart = 0;
+
+	(void)state;
+	for (int32_t i = 0; i < ROWS * TERMS; i++)
+		x[i] = 1 + (float)(i % 97) / 97;
+	for (int32_t i = 0; i < TERMS * COLUMNS; i++)
+		w[i] = 1 - (float)(i % 89) / 89;
+	for (int32_t i = 0; i < 4; i++) {
+		o.device = i < 3 ? "simt" : "cpu";
+		o.tf32 = i % 2 == 1;
+		product_on(&o, x, w, y[i]);
+	}
+	assert_memory_equal(y[0], y[2], sizeof y[0]);
+	for (int32_t i = 0; i < ROWS; i++)
+		for (int32_t j = 0; j < COLUMNS; j++) {
+			double exact = 0, of = 0;
+
+			for (int32_t k = 0; k < TERMS; k++) {
+				float a = x[i * TERMS + k], b = w[k * COLUMNS + j];
+
+				exact += (double)a * b;
+				of += (double)rounded(a) * rounded(b);
+			}
+			assert_true(fabs(y[0][i * COLUMNS + j] - exact) < 2e-5);
+			assert_true(fabs(y[3][i * COLUMNS + j] - exact) < 2e-5);
+			assert_true(fabs(y[1][i * COLUMNS + j] - of) < 2e-5);
+			apart += fabs(of - exact);
+		}
+	assert_true(apart > 1e-3 * ROWS * COLUMNS);
+}
+
 /* One program: a run, one that fails, and the first again. The parameter, which
  * is written in place, is as it was before the run that failed. */
 static void test_after_error(void **state)
@@ -670,6 +738,7 @@ int main(void)
 		cmocka_unit_test(test_mma),
 		cmocka_unit_test(test_bad_barrier),
 		cmocka_unit_test(test_device),
+		cmocka_unit_test(test_tf32),
 		cmocka_unit_test(test_after_error),
 	};
 
