@@ -153,15 +153,38 @@ void loop_take_lanes(loop_kernel *k, loop_node *n)
 		give_lanes(k, n, lanes);
 }
 
-/* Writes out the short loops in n, from the inside, while there are few statements;
- * returns their number. */
-static int64_t unroll_small(loop_kernel *k, loop_node *n)
+struct written {
+	loop_kernel *k;
+	const loop_node *of; /* the loop with lanes */
+	int64_t n;
+};
+
+/* Lanes far apart are loaded one by one. */
+static void count_elements(void *arg, const struct loop_access *a)
+{
+	struct written *w = arg;
+	int64_t s = 0;
+	int32_t var = w->of->var;
+
+	if (!ix_stride(a->at, var, w->k->var[var].extent, &s) ||
+		s > w->k->machine->schedule.near_lanes)
+		w->n += w->of->lanes;
+}
+
+/* Writes out the short loops in n, from the inside, while there are few statements and
+ * elements; returns their number. */
+static int64_t unroll_small(loop_kernel *k, loop_node *n, const loop_node *of)
 {
 	const machine_schedule *m = &k->machine->schedule;
-	int64_t all = loop_is_loop(n) ? 0 : 1, length;
+	struct written w = {k, of, 1};
+	int64_t all = 0, length;
 
 	for (int32_t i = 0; i < n->n_child; i++)
-		all += unroll_small(k, n->child[i]);
+		all += unroll_small(k, n->child[i], of);
+	if (!loop_is_loop(n)) {
+		loop_each_access(k, n, count_elements, &w);
+		return w.n;
+	}
 	if (n->kind != LOOP_FOR)
 		return all;
 	length = k->var[n->var].extent;
@@ -179,7 +202,7 @@ static void unroll_windows(loop_kernel *k, loop_node *n)
 {
 	for (int32_t i = 0; i < n->n_child; i++)
 		if (!loop_is_far(k, n->child[i], n->var))
-			unroll_small(k, n->child[i]);
+			unroll_small(k, n->child[i], n);
 }
 
 /*

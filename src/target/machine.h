@@ -88,7 +88,7 @@ typedef struct machine_schedule {
 	int64_t abreast_bytes; /* .. rows of so many bytes, at least, of inputs that
 				* come from the farthest memory */
 	int64_t short_loop;   /* a loop of so many iterations is unrolled */
-	int64_t most_unrolled; /* .. with those inside it: statements */
+	int64_t most_unrolled; /* .. with those inside it: statements, and lanes apart */
 	int32_t unrolled_ops; /* a short loop that numbers lanes, of fewer statements,
 			       * is unrolled; 1: none is */
 	int32_t unrolled_loops; /* .. unless so many stand side by side */
