@@ -177,12 +177,22 @@ static void check_sums(struct tile *t, const kern_val *acc)
 
 /* ---- terms that count only under a condition ---- */
 
+/* The factor as instructions multiply it: f32 is rounded, unless its parts are multiplied. */
+static const expr *multiplied(lowering *lw, const loop_node *n, int32_t factor)
+{
+	const expr *arg[IR_MAX_ARGS] = {ex_cast(lw->s, TN_F32, n->factor[factor])};
+
+	if (n->factor[1]->dtype != TN_F32)
+		return arg[0];
+	return ex_call(lw->s, ir_scalar_find("tf32", 4), arg);
+}
+
 /* Is an element of the second factor infinite or NaN? */
 static val has_bad_terms(struct tile *t)
 {
 	lowering *lw = t->lw;
 	const loop_node *n = t->n;
-	const expr *y = ex_cast(lw->s, TN_F32, n->factor[1]);
+	const expr *y = multiplied(lw, n, 1);
 	int32_t sum = n->sum[0], lanes = lw->k->machine->lanes;
 	int64_t columns = (int64_t)KERN_MMA_COLUMNS * (t->vectors - 1) + t->valid;
 	form at = lw->var[sum];
@@ -221,8 +231,7 @@ static void add_terms(void *arg, int32_t number, form lane)
 	int32_t sum = n->sum[0];
 	struct marks m = lw_mark(lw);
 	form was = lw->var[sum];
-	const expr *f[IR_MAX_ARGS] = {ex_cast(lw->s, TN_F32, n->factor[0]),
-		ex_cast(lw->s, TN_F32, n->factor[1])};
+	const expr *f[IR_MAX_ARGS] = {multiplied(lw, n, 0), multiplied(lw, n, 1)};
 	const expr *term = ex_select(lw->s, n->within, ex_call(lw->s, lw->fn.mul, f),
 		ex_const_f(lw->s, TN_F32, 0));
 	val one = {a->acc[number], TN_F32, KERN_MMA_LANES, 0};
