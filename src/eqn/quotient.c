@@ -28,12 +28,6 @@ typedef struct quotient {
 	bool several;	/* it reads p more than once, or by other divisors */
 } quotient;
 
-static bool is_call(const expr *e, const char *name)
-{
-	return e->kind == EX_CALL &&
-	       strcmp(ir_scalar_at(e->fn)->name, name) == 0;
-}
-
 static const sys_eqn *maker(const ir_system *s, int32_t tensor)
 {
 	int32_t e = s->tensor.at[tensor].eqn;
@@ -54,7 +48,7 @@ static bool is_quotient(ir_system *s, const sys_eqn *e, quotient *out)
 	const sys_tensor *t = &s->tensor.at[e->out[0]];
 	const expr *body = e->body[0];
 
-	if (!is_plain(e, IR_SET) || !is_call(body, "div") ||
+	if (!is_plain(e, IR_SET) || !ex_is_call(body, "div") ||
 		body->arg[0]->kind != EX_READ || body->arg[1]->kind != EX_READ ||
 		t->is_output || t->storage >= 0 || dtype_acc(t->dtype) != t->dtype)
 		return false;

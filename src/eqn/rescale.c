@@ -65,11 +65,6 @@ static uint64_t vars_of(const ix_form *f)
 
 /* ---- linear ---- */
 
-static bool is_zero(const expr *e)
-{
-	return e->kind == EX_CONST && dtype_is_float(e->dtype) && e->c.f == 0;
-}
-
 static bool is_linear(struct rows *r, const expr *e, int32_t depth);
 static bool is_weight(struct rows *r, const expr *b);
 
@@ -116,7 +111,7 @@ static bool is_linear(struct rows *r, const expr *e, int32_t depth)
 	case EX_SELECT:
 		return !reads(r, e->arg[0], KIND(WEIGHT) | ROW_KINDS) &&
 		       is_linear(r, e->arg[1], depth + 1) &&
-		       (is_zero(e->arg[2]) ||
+		       (ex_is_zero(e->arg[2]) ||
 			       is_linear(r, e->arg[2], depth + 1));
 	case EX_CALL:
 		law = ir_scalar_at(e->fn)->laws;

@@ -356,6 +356,8 @@ static inline const loop_node *loop_first(const loop_node *n)
 tn_dtype loop_lane_acc(loop_kernel *k, const loop_eqn *e, int32_t comp);
 /* May the last vector of n have lanes that are not used? */
 bool loop_may_part(loop_kernel *k, const loop_node *n);
+/* Are rows of a tile of matrix instructions f32, of which they take parts? */
+bool loop_has_parts(const loop_node *n);
 /* The tile that computes the equation; NULL: none does. */
 const loop_node *loop_tile_of(const loop_kernel *k, int32_t eqn);
 /* Do the warps have the sums of both tiles in the same way? */

@@ -341,3 +341,9 @@ bool loop_same_sums(const loop_node *a, const loop_node *b)
 	       a->unroll == b->unroll && a->matrix == b->matrix &&
 	       a->tiled == b->tiled;
 }
+
+bool loop_has_parts(const loop_node *n)
+{
+	return n->matrix && n->factor[0]->dtype == TN_F32 &&
+	       n->factor[1]->dtype != TN_F32;
+}

@@ -456,10 +456,7 @@ static void add_tile(estimate *w, const loop_node *n)
 	if (n->matrix)
 		each = m->cycles * most *
 		       (double)dtype_size(n->factor[1]->dtype) / m->row_bytes *
-		       (n->factor[0]->dtype != TN_F32 ||
-					n->factor[1]->dtype == TN_F32
-				       ? 1
-				       : 3);
+		       (loop_has_parts(n) ? 3 : 1);
 	if (w->warps < 2) /* its factors are not in memory that warps share */
 		each *= w->k->machine->block.alone;
 	start = n->held > 0 ? 0 : c->tile_start * height * most;

@@ -78,13 +78,6 @@ static bool is_factor(struct sv *v, const loop_node *n, const expr *e,
 	       (x == of || (of->dtype != acc && x == ex_cast(k->s, acc, of)));
 }
 
-/* Are they rows of f32 for matrix instructions, which take parts of them? */
-static bool has_wide_rows(const loop_node *n)
-{
-	return n->matrix && n->factor[0]->dtype == TN_F32 &&
-	       n->factor[1]->dtype != TN_F32;
-}
-
 /* Each clip leaves out nothing but terms whose first factor, which is `of` in the
  * equation, is 0. */
 static void check_clipped(struct sv *v, const loop_node *n, const expr *of)
@@ -117,11 +110,11 @@ static void check_factors(struct sv *v, const loop_node *n)
 			verify_eqn(v, n->eqn));
 	check_clipped(v, n, t.f[first ? 0 : 1]);
 	if (n->within != NULL &&
-		(n->within != t.within || !n->matrix || n->held == 0 || has_wide_rows(n)))
+		(n->within != t.within || !n->matrix || n->held == 0 || loop_has_parts(n)))
 		verify_fail(v, n, "tile",
 			"\"within\" is the condition under which terms of %s count, for a tile of matrix instructions whose sums are held",
 			verify_eqn(v, n->eqn));
-	if (n->checked != ((t.inexact || has_wide_rows(n)) && n->within == NULL &&
+	if (n->checked != ((t.inexact || loop_has_parts(n)) && n->within == NULL &&
 				  dtype_is_float(e->acc[0])))
 		verify_fail(v, n, "tile", "%s",
 			n->checked ? "this tile must not be \"checked\": it "
@@ -218,7 +211,7 @@ static bool has_matrix_factors(const loop_kernel *k, const loop_node *n)
 	if (acc == TN_I32)
 		return dtype_size(x->dtype) == 1 && dtype_size(y->dtype) == 1 &&
 		       terms && adjoins(k, y->form, n->sum[0]);
-	return acc == TN_F32 && (!has_wide_rows(n) || y->dtype == TN_BF16) &&
+	return acc == TN_F32 && (!loop_has_parts(n) || y->dtype == TN_BF16) &&
 	       (y->dtype != TN_F32 || x->dtype == TN_F32) &&
 	       (terms || adjoins(k, x->form, n->row_var));
 }

@@ -330,3 +330,27 @@ ex_reads ex_list_reads(ir_system *s, const expr *e)
 	}
 	return t->reads.at[e->id];
 }
+
+/* ---- questions ---- */
+
+bool ex_is_call(const expr *e, const char *name)
+{
+	return e->kind == EX_CALL && strcmp(ir_scalar_at(e->fn)->name, name) == 0;
+}
+
+bool ex_is_zero(const expr *e)
+{
+	return e->kind == EX_CONST &&
+	       (dtype_is_float(e->dtype) ? e->c.f == 0 : e->c.i == 0);
+}
+
+uint32_t ex_axes(ir_system *s, const expr *e, int32_t n)
+{
+	ex_reads all = ex_list_reads(s, e);
+	uint32_t axes = 0;
+
+	for (int32_t i = 0; i < all.n; i++)
+		for (int32_t a = 0; a < n; a++)
+			axes |= ix_uses_axis(all.at[i].at, a) ? (uint32_t)1 << a : 0;
+	return axes;
+}

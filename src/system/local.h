@@ -26,6 +26,9 @@ static inline ex_table *ir_exprs(const ir_system *s)
 void ex_visit(ir_system *s);
 bool ex_first(ir_system *s, const expr *e);
 
+/* The axes, of the first n, that its reads walk. */
+uint32_t ex_axes(ir_system *s, const expr *e, int32_t n);
+
 /* lo <= f < hi; a constant if the range of f decides it */
 const expr *ir_inside_simple(ir_system *s, const ix_dom *d, const ix_form *f,
 	int64_t lo, int64_t hi);

@@ -210,12 +210,6 @@ static void restrict_to(const ix_fact *f, int32_t n_left, int64_t *first, int64_
 	end[a] = hi < end[a] ? hi : end[a];
 }
 
-static bool is_zero(const expr *e)
-{
-	return e->kind == EX_CONST &&
-	       (dtype_is_float(e->dtype) ? e->c.f == 0 : e->c.i == 0);
-}
-
 /* Leaves out terms that are 0; false: all are. */
 static bool trim(ir_system *s, sys_eqn *p)
 {
@@ -225,9 +219,9 @@ static bool trim(ir_system *s, sys_eqn *p)
 	int64_t first[IR_MAX_AXES] = {0}, end[IR_MAX_AXES];
 	struct box b = {0};
 
-	if (is_zero(body))
+	if (ex_is_zero(body))
 		return false;
-	if (body->kind != EX_SELECT || !is_zero(body->arg[2]))
+	if (body->kind != EX_SELECT || !ex_is_zero(body->arg[2]))
 		return true;
 	for (int32_t i = 0; i < from.n; i++)
 		end[i] = from.extent[i];
@@ -243,7 +237,7 @@ static bool trim(ir_system *s, sys_eqn *p)
 		b.step[i] = 1;
 	}
 	p->body[0] = put(s, &from, body, &b, p->n_left, p);
-	return !is_zero(p->body[0]);
+	return !ex_is_zero(p->body[0]);
 }
 
 /* Makes the equation of part `number`, whose digits are the residues; false: its sum

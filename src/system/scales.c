@@ -34,31 +34,10 @@ struct work {
 	int32_t *maker; /* by tensor: its equation in old; -1 */
 };
 
-static bool is_call(const expr *e, const char *name)
-{
-	return e->kind == EX_CALL && strcmp(ir_scalar_at(e->fn)->name, name) == 0;
-}
-
-static bool is_zero(const expr *e)
-{
-	return e->kind == EX_CONST && dtype_is_float(e->dtype) && e->c.f == 0;
-}
-
 /* Is it a bf16 as f32? */
 static bool is_short(const expr *e)
 {
 	return e->kind == EX_CAST && e->dtype == TN_F32 && e->arg[0]->dtype == TN_BF16;
-}
-
-static uint32_t axes_in(ir_system *s, const expr *e, int32_t n)
-{
-	ex_reads all = ex_list_reads(s, e);
-	uint32_t axes = 0;
-
-	for (int32_t i = 0; i < all.n; i++)
-		for (int32_t a = 0; a < n; a++)
-			axes |= ix_uses_axis(all.at[i].at, a) ? (uint32_t)1 << a : 0;
-	return axes;
 }
 
 /* Does it depend on indices, but for those of reads? */
@@ -87,13 +66,13 @@ static bool split(ir_system *s, const expr *e, const expr **value, const expr **
 {
 	const expr *arg[IR_MAX_ARGS] = {NULL};
 
-	if (e->kind == EX_SELECT && is_zero(e->arg[2])) {
+	if (e->kind == EX_SELECT && ex_is_zero(e->arg[2])) {
 		if (!split(s, e->arg[1], value, scale))
 			return false;
 		*scale = ex_select(s, e->arg[0], *scale, e->arg[2]);
 		return true;
 	}
-	if (!is_call(e, "mul"))
+	if (!ex_is_call(e, "mul"))
 		return false;
 	for (int32_t i = 0; i < 2; i++) {
 		const expr *other = e->arg[1 - i];
@@ -124,8 +103,8 @@ static void find_scaled(struct work *w, int32_t i)
 		w->s->tensor.at[e->out[0]].dtype != TN_F32 ||
 		!split(w->s, e->body[0], &value, &scale) || has_index(scale))
 		return;
-	o->axes = axes_in(w->s, scale, e->n_axes);
-	if (o->axes == 0 || (o->axes & ~axes_in(w->s, value, e->n_axes)) != 0 ||
+	o->axes = ex_axes(w->s, scale, e->n_axes);
+	if (o->axes == 0 || (o->axes & ~ex_axes(w->s, value, e->n_axes)) != 0 ||
 		o->axes == ((uint32_t)1 << e->n_axes) - 1)
 		return;
 	o->value = value;
@@ -159,9 +138,9 @@ static bool is_scaled(const struct work *w, const expr *e, struct term *t)
 
 static bool find_term(const struct work *w, const expr *e, struct term *t)
 {
-	while (e->kind == EX_SELECT && is_zero(e->arg[2]))
+	while (e->kind == EX_SELECT && ex_is_zero(e->arg[2]))
 		e = e->arg[1];
-	if (!is_call(e, "mul"))
+	if (!ex_is_call(e, "mul"))
 		return false;
 	for (int32_t i = 0; i < 2; i++)
 		if (is_scaled(w, e->arg[i], t) && is_short(e->arg[1 - i])) {
@@ -291,7 +270,7 @@ static const expr *without_scale(const struct change *c, const expr *e, const ix
 		return ex_cast(w->s, TN_F32, ex_read(w->s, c->rounded, c->t->rounded->form));
 	if (e->kind == EX_SELECT)
 		return ex_select(w->s, e->arg[0], without_scale(c, e->arg[1], d), e->arg[2]);
-	if (!is_call(e, "mul"))
+	if (!ex_is_call(e, "mul"))
 		return e;
 	for (int32_t i = 0; i < 2; i++)
 		arg[i] = without_scale(c, e->arg[i], d);

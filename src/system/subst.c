@@ -39,18 +39,11 @@ static void add_fact(struct facts *f, const ix_form *form, int64_t lo, int64_t h
 	*vec_push(f->a, &f->at) = (ix_fact){.f = form, .lo = lo, .hi = hi};
 }
 
-/* Is it the connective of that name? */
-static bool is_call(const expr *e, const char *name)
-{
-	return e->kind == EX_CALL &&
-		strcmp(ir_scalar_at(e->fn)->name, name) == 0;
-}
-
 static void facts_when_true(struct facts *f, const expr *c)
 {
 	if (c->kind == EX_INSIDE) {
 		add_fact(f, c->form, c->lo, c->hi);
-	} else if (is_call(c, "and")) {
+	} else if (ex_is_call(c, "and")) {
 		facts_when_true(f, c->arg[0]);
 		facts_when_true(f, c->arg[1]);
 	}
@@ -61,9 +54,9 @@ static void facts_when_false(struct facts *f, const ix_dom *d, const expr *c)
 {
 	int64_t min, max;
 
-	if (is_call(c, "not")) {
+	if (ex_is_call(c, "not")) {
 		facts_when_true(f, c->arg[0]);
-	} else if (is_call(c, "or")) {
+	} else if (ex_is_call(c, "or")) {
 		facts_when_false(f, d, c->arg[0]);
 		facts_when_false(f, d, c->arg[1]);
 	} else if (c->kind == EX_INSIDE) {
@@ -82,7 +75,7 @@ ix_dom ir_dom_when(ir_system *s, const ix_dom *d, const expr *c, bool holds)
 
 	if (!holds)
 		facts_when_false(&f, d, c);
-	else if (is_call(c, "not"))
+	else if (ex_is_call(c, "not"))
 		facts_when_false(&f, d, c->arg[0]);
 	else
 		facts_when_true(&f, c);
@@ -153,9 +146,9 @@ static struct context right_side(
 	struct work *w, const struct context *c, const expr *e, const expr *left)
 {
 	struct context r = *c;
-	bool is_and = is_call(e, "and");
+	bool is_and = ex_is_call(e, "and");
 
-	if (!is_and && !is_call(e, "or"))
+	if (!is_and && !ex_is_call(e, "or"))
 		return r;
 	r.dom = ir_dom_when(w->s, &c->dom, left, is_and);
 	if (r.dom.facts != c->dom.facts)

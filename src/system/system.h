@@ -170,6 +170,9 @@ const expr *ex_const_i(ir_system *s, tn_dtype t, int64_t v);
 const expr *ex_index(ir_system *s, const ix_form *f);
 const expr *ex_read(ir_system *s, int32_t tensor, const ix_form *at);
 const expr *ex_call(ir_system *s, int32_t fn, const expr *const *arg);
+/* Is it a call of the scalar function of that name; a constant that is 0? */
+bool ex_is_call(const expr *e, const char *name);
+bool ex_is_zero(const expr *e);
 const expr *ex_select(ir_system *s, const expr *c, const expr *a,
 	const expr *b);
 const expr *ex_inside(ir_system *s, const ix_form *f, int64_t lo, int64_t hi);

@@ -12,37 +12,16 @@
  */
 #include "system/local.h"
 
-struct factor {
-	uint32_t axes; /* of the equation, that its reads walk */
-	bool is_short; /* a value of two bytes, as f32 */
-};
-
-static bool is_call(const expr *e, const char *name)
+/* A value of two bytes, as f32. */
+static bool is_short(const expr *e)
 {
-	return e->kind == EX_CALL && strcmp(ir_scalar_at(e->fn)->name, name) == 0;
-}
-
-static bool is_zero(const expr *e)
-{
-	return e->kind == EX_CONST && dtype_is_float(e->dtype) && e->c.f == 0;
-}
-
-static struct factor factor_of(ir_system *s, const sys_eqn *e, const expr *f)
-{
-	ex_reads all = ex_list_reads(s, f);
-	struct factor x = {0};
-
-	for (int32_t i = 0; i < all.n; i++)
-		for (int32_t a = 0; a < e->n_axes; a++)
-			x.axes |= ix_uses_axis(all.at[i].at, a) ? (uint32_t)1 << a : 0;
-	x.is_short = f->kind == EX_CAST && dtype_size(f->arg[0]->dtype) < sizeof(float);
-	return x;
+	return e->kind == EX_CAST && dtype_size(e->arg[0]->dtype) < sizeof(float);
 }
 
 /* Has each a left axis that the other lacks, and both a reduced one? */
 static bool is_matrix(const sys_eqn *e, uint32_t x, uint32_t y)
 {
-	uint32_t left = ((uint32_t)1 << e->n_left) - 1;
+	uint32_t left = (uint32_t)((UINT64_C(1) << e->n_left) - 1);
 
 	return (x & y & ~left) != 0 && (x & ~y & left) != 0 && (y & ~x & left) != 0;
 }
@@ -52,20 +31,21 @@ static const expr *rounded(ir_system *s, const sys_eqn *q, const expr *e)
 {
 	const expr *arg[IR_MAX_ARGS] = {NULL};
 	int32_t fn = ir_scalar_find("tf32", 4);
-	struct factor x, y;
+	const expr *x, *y;
 
-	if (e->kind == EX_SELECT && is_zero(e->arg[2]))
+	if (e->kind == EX_SELECT && ex_is_zero(e->arg[2]))
 		return ex_select(s, e->arg[0], rounded(s, q, e->arg[1]), e->arg[2]);
-	if (!is_call(e, "mul") || e->dtype != TN_F32)
+	if (!ex_is_call(e, "mul") || e->dtype != TN_F32)
 		return e;
-	x = factor_of(s, q, e->arg[0]);
-	y = factor_of(s, q, e->arg[1]);
-	if (x.is_short || y.is_short || !is_matrix(q, x.axes, y.axes))
+	x = e->arg[0];
+	y = e->arg[1];
+	if (is_short(x) || is_short(y) ||
+		!is_matrix(q, ex_axes(s, x, q->n_axes), ex_axes(s, y, q->n_axes)))
 		return e;
 	for (int32_t i = 0; i < 2; i++) {
 		const expr *one[IR_MAX_ARGS] = {e->arg[i]};
 
-		arg[i] = is_call(e->arg[i], "tf32") ? e->arg[i] : ex_call(s, fn, one);
+		arg[i] = ex_is_call(e->arg[i], "tf32") ? e->arg[i] : ex_call(s, fn, one);
 	}
 	return ex_call(s, e->fn, arg);
 }

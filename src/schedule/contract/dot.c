@@ -56,12 +56,6 @@ static bool fitted(tn_dtype t, between is, between *out)
 	return true;
 }
 
-static bool is_call(const expr *e, const char *name)
-{
-	return e->kind == EX_CALL &&
-	       strcmp(ir_scalar_at(e->fn)->name, name) == 0;
-}
-
 /* false: it may have more than 16 bits, as far as is known. */
 static bool values_of(const expr *e, between *out)
 {
@@ -81,10 +75,10 @@ static bool values_of(const expr *e, between *out)
 			a.hi > b.hi ? a.hi : b.hi};
 		return true;
 	case EX_CALL:
-		if ((!is_call(e, "add") && !is_call(e, "sub")) ||
+		if ((!ex_is_call(e, "add") && !ex_is_call(e, "sub")) ||
 			!values_of(e->arg[0], &a) || !values_of(e->arg[1], &b))
 			return false;
-		if (is_call(e, "sub"))
+		if (ex_is_call(e, "sub"))
 			b = (between){-b.hi, -b.lo};
 		return fitted(e->dtype,
 			(between){a.lo + b.lo, a.hi + b.hi}, out);
@@ -136,7 +130,7 @@ static const expr *wrapped(loop_kernel *k, const expr *e, tn_dtype t)
 	if (e->kind == EX_SELECT)
 		return ex_select(k->s, e->arg[0], wrapped(k, e->arg[1], t),
 			wrapped(k, e->arg[2], t));
-	if (!is_call(e, "add") && !is_call(e, "sub"))
+	if (!ex_is_call(e, "add") && !ex_is_call(e, "sub"))
 		return ex_cast(k->s, t, e);
 	for (int32_t i = 0; i < 2; i++)
 		arg[i] = wrapped(k, e->arg[i], t);
@@ -149,9 +143,9 @@ static const expr *less(loop_kernel *k, const expr *e, int64_t offset)
 	const expr *arg[IR_MAX_ARGS] = {NULL};
 	tn_dtype t = e->dtype;
 
-	while ((is_call(e, "add") || is_call(e, "sub")) &&
+	while ((ex_is_call(e, "add") || ex_is_call(e, "sub")) &&
 		e->arg[1]->kind == EX_CONST) {
-		offset += is_call(e, "sub") ? e->arg[1]->c.i : -e->arg[1]->c.i;
+		offset += ex_is_call(e, "sub") ? e->arg[1]->c.i : -e->arg[1]->c.i;
 		e = e->arg[0];
 	}
 	if (ir_wrap(t, offset) == 0)

@@ -44,16 +44,9 @@ static bool needs_guard(loop_kernel *k, const expr *e)
 	return needs_guard_in(k, &k->dom, e);
 }
 
-static bool is_zero(const expr *e)
-{
-	return e->kind == EX_CONST &&
-	       (dtype_is_float(e->dtype) ? e->c.f == 0 : e->c.i == 0);
-}
-
 static bool is_mul(const expr *e)
 {
-	return e->kind == EX_CALL &&
-	       strcmp(ir_scalar_at(e->fn)->name, "mul") == 0;
+	return ex_is_call(e, "mul");
 }
 
 struct terms {
@@ -195,7 +188,7 @@ static bool is_guarded(loop_kernel *k, const expr *read, const expr *c)
 		return false;
 	b = k->eqn[q].body[comp];
 	if (b->kind != EX_SELECT || b->arg[0]->kind != EX_INSIDE ||
-		!is_zero(b->arg[2]) || b->arg[0]->lo != c->lo ||
+		!ex_is_zero(b->arg[2]) || b->arg[0]->lo != c->lo ||
 		b->arg[0]->hi != c->hi || ix_has_fun(c->form) ||
 		(loop_form_vars(b->arg[0]->form) & ~k->eqn[q].left) != 0 ||
 		!match(k, &k->eqn[q], read, with))
@@ -376,7 +369,7 @@ static const expr *bare_term(struct terms *t, const expr *b)
 		if (b->kind == EX_CAST && dtype_is_int(b->dtype) &&
 			dtype_is_int(b->arg[0]->dtype)) {
 			b = b->arg[0];
-		} else if (b->kind == EX_SELECT && is_zero(b->arg[2]) &&
+		} else if (b->kind == EX_SELECT && ex_is_zero(b->arg[2]) &&
 			   t->n_guards < MAX_GUARDS) {
 			t->guard[t->n_guards++] = b->arg[0];
 			b = b->arg[1];

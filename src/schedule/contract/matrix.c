@@ -12,21 +12,16 @@
  */
 #include "schedule/contract/contract.h"
 
-static bool is_zero(const expr *e)
-{
-	return e->kind == EX_CONST && dtype_is_float(e->dtype) && e->c.f == 0;
-}
-
 /* The dtype from which e, or all of e but zeros, is cast; TN_BOOL: there is none. */
 static tn_dtype short_dtype(const expr *e)
 {
 	tn_dtype t;
 
-	if (e->kind == EX_SELECT && is_zero(e->arg[1]))
+	if (e->kind == EX_SELECT && ex_is_zero(e->arg[1]))
 		return short_dtype(e->arg[2]);
 	if (e->kind == EX_SELECT) {
 		t = short_dtype(e->arg[1]);
-		return is_zero(e->arg[2]) || short_dtype(e->arg[2]) == t
+		return ex_is_zero(e->arg[2]) || short_dtype(e->arg[2]) == t
 			       ? t
 			       : TN_BOOL;
 	}
@@ -53,10 +48,9 @@ static tn_dtype byte_of(loop_kernel *k, const expr *e)
 static bool is_rounded(const expr *e)
 {
 	if (e->kind == EX_SELECT)
-		return (is_zero(e->arg[1]) || is_rounded(e->arg[1])) &&
-		       (is_zero(e->arg[2]) || is_rounded(e->arg[2]));
-	return e->kind == EX_CALL && e->dtype == TN_F32 &&
-	       strcmp(ir_scalar_at(e->fn)->name, "tf32") == 0;
+		return (ex_is_zero(e->arg[1]) || is_rounded(e->arg[1])) &&
+		       (ex_is_zero(e->arg[2]) || is_rounded(e->arg[2]));
+	return ex_is_call(e, "tf32") && e->dtype == TN_F32;
 }
 
 /* e, before it was rounded to tf32. */
@@ -65,7 +59,7 @@ static const expr *unrounded(loop_kernel *k, const expr *e)
 	if (e->kind == EX_SELECT)
 		return ex_select(k->s, e->arg[0], unrounded(k, e->arg[1]),
 			unrounded(k, e->arg[2]));
-	return is_zero(e) ? e : e->arg[0];
+	return ex_is_zero(e) ? e : e->arg[0];
 }
 
 const expr *contract_as_short(loop_kernel *k, const expr *e, tn_dtype t)
