@@ -144,7 +144,7 @@
 		.near_jump = 0.25, .write_jump = 1.5, .near_guard = 16,        \
 		.ahead_bytes = 1, .ahead_ops = 1, .turn_bytes = 512,           \
 		.sum_vectors = 2, .long_vectors = 1, .long_ops = 8,            \
-		.rows_abreast = 1, .abreast_ops = 1, .abreast_bytes = 1, .most_unrolled = 512, \
+		.rows_abreast = 1, .abreast_ops = 1, .abreast_bytes = 1, .most_unrolled = 128, \
 		.unrolled_ops = 1, .unrolled_loops = 1, \
 		.short_loop = 8, .short_sum = 16, .far_vectors = 4,            \
 		.row_blocks = 8, .large_block = 16, .least_part = 16,          \

@@ -88,7 +88,8 @@ typedef struct machine_schedule {
 	int64_t abreast_bytes; /* .. rows of so many bytes, at least, of inputs that
 				* come from the farthest memory */
 	int64_t short_loop;   /* a loop of so many iterations is unrolled */
-	int64_t most_unrolled; /* .. with those inside it: statements, and lanes apart */
+	int64_t most_unrolled; /* .. with those inside it: statements, and lanes apart; less
+				* where the compiler loads all of them before the first is used */
 	int32_t unrolled_ops; /* a short loop that numbers lanes, of fewer statements,
 			       * is unrolled; 1: none is */
 	int32_t unrolled_loops; /* .. unless so many stand side by side */
