@@ -35,6 +35,7 @@ static const struct device {
 	{"cuda", "cuda/", NULL, &cuda_nvrtc, open_cuda},
 };
 enum { N_DEVICES = sizeof devices / sizeof *devices, MOST_NUMBER = 1024 };
+enum { WARPGROUPS = 90 }; /* the GPUs whose warps multiply together */
 
 /* The number behind "cuda:"; 0 without one; -1: there is no such name. */
 static int32_t number_of(const struct device *d, const char *name)
@@ -104,9 +105,9 @@ static const c_target *printer_of(const char *name)
 
 void api_device_open(tn_context *c)
 {
-	int32_t number;
+	int32_t number, compute = 0;
 	const struct device *d = find(c, &number);
-	const char *made_for = d->machine;
+	const char *made_for = d->machine, *named = getenv("TENON_MACHINE");
 
 	c->o.device = d->name;
 	c->target = d->target;
@@ -118,13 +119,20 @@ void api_device_open(tn_context *c)
 		c->device = o.d;
 		c->o.device = o.d->name;
 		made_for = o.machine;
+		compute = cuda_compute(o.d);
 	}
 	if (made_for != NULL)
 		c->machine = machine_find(made_for);
+	if (c->o.target == NULL && named != NULL && named[0] != '\0')
+		c->o.target = named;
 	if (c->o.target == NULL)
 		return;
 	c->machine = machine_named(c, c->o.target);
 	c->o.target = c->machine->name; /* not the caller's text */
+	if (compute > 0 && compute != WARPGROUPS && c->machine->matrix.warps > 0)
+		env_fail(c->e, TN_EINVAL, "device.target", (loc){0},
+			"%s has compute capability %d.%d: kernels for %s run on those of 9.0 alone",
+			c->o.device, compute / 10, compute % 10, c->o.target);
 	c->foreign = !is_of(c->machine->name, d->family);
 	if (c->foreign)
 		c->target = printer_of(c->machine->name);

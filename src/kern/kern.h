@@ -59,6 +59,10 @@ enum {
 	KERN_MMA_EACH = 4, /* registers for each eight columns */
 	KERN_MMA_LANES = 32, /* of these registers, and of a warp that has them */
 	KERN_MMA_BYTES = 16, /* of a row that are loaded at a time */
+	KERN_MMA_WARPS = 4, /* that multiply by the same columns, if they do together */
+	KERN_SWIZZLED = 64, /* elements of a row of such columns that adjoin, and the most
+			     * terms */
+	KERN_SWIZZLED_ROWS = 8, /* whose pieces of 16 bytes are exchanged */
 	KERN_TILE_ROWS = 16, /* of a tile register, and groups that an instruction takes */
 	KERN_TILE_BYTES = 64, /* of a row of it */
 	KERN_TILE_LANES = 16, /* the sums of such a row */
@@ -243,6 +247,11 @@ typedef struct kern_block {
  * part, only so many rows, columns (`width`) and terms are in memory: others of MMA
  * are zeros, other sums of TAKE and GIVE stay as they are.
  *
+ * MMA by several warps: all warps of a group, of so many that follow each other, are here,
+ * each with its own `at` and acc, and with the same `from`, which is in a swizzled
+ * array: whole rows of it, of 64 or 128 columns; turned: all of 64 terms of as many
+ * rows. `terms` are a multiple of those of one instruction, at most 64.
+ *
  * TILES: acc holds the sums of `rows` rows, of each so many vectors of 16 lanes side by
  * side: at most two, and 32 rows. `at` has `terms` terms in each row, n apart; `from` has
  * groups of neighbouring terms, m apart, in each one group for each column; behind the
@@ -277,7 +286,8 @@ struct kern_stmt {
 	kern_type type;		/* TURN; MMA: of the factors */
 	int32_t rows, width;	/* ASYNC; width: TURN; MMA, TAKE, GIVE: of a part; 0: all;
 				 * rows: TILES */
-	int32_t terms;		/* MMA: of a part; 0: all; TILES */
+	int32_t terms;		/* MMA: of a part, of several warps; 0: all; TILES */
+	int32_t warps;		/* MMA: that execute it together; 0: each for itself */
 	int32_t groups;		/* WAIT */
 	const kern_val *acc;	/* MMA, TAKE, GIVE: registers f32x32, or i32x32; TILES: f32x16,
 				 * or i32x16 */
@@ -338,12 +348,20 @@ typedef enum kern_space {
 	KERN_STACK    /* of a block: t0 .. */
 } kern_space;
 
+/*
+ * Swizzled: of an array of two bytes, with rows of 64 or 128 elements, in multiples of
+ * eight. Matrix instructions of several warps take it so; what an element is called does
+ * not depend on it. In memory, all first 64 elements of the rows are in front of all last
+ * ones, and of the eight elements that adjoin, the p-th ones of these in row r are where
+ * those of number p xor r mod 8 would be.
+ */
 typedef struct kern_array {
 	kern_space space;
 	int32_t number; /* of its name */
 	tn_dtype dtype;
 	int64_t elems;
 	int64_t offset; /* SCRATCH, LOCAL: in bytes; they may overlap */
+	int32_t swizzled; /* LOCAL: elements of a row that is swizzled: see below; or 0 */
 	/* PARAM */
 	bool out;     /* the kernel writes it */
 	bool streams; /* it is stored past the caches; set by kern_store */

@@ -104,10 +104,31 @@ static void multiply(void *arg, int32_t terms)
 		.n_acc = KERN_MMA_EACH * t->vectors,
 		.type = kern_num(factors_of(t), 1)};
 
-	take_part(t, &s, terms);
+	if (t->n->warps > 0) {
+		s.warps = t->n->warps;
+		s.terms = terms;
+	} else {
+		take_part(t, &s, terms);
+	}
 	s.at = factor_of(lw, x, sum, t->n->row_var, &s.n, &s.at_turned);
 	s.from = factor_of(lw, y, t->n->var, sum, &s.m, &s.from_turned);
 	kern_matrix(lw->b, KERN_MMA, &s);
+}
+
+/* All terms of the piece, by several warps. */
+static void all_at_once(struct products *of)
+{
+	lowering *lw = of->t->lw;
+	int32_t sum = of->t->n->sum[0];
+	const struct span *s = &lw->span[sum];
+	form was = lw->var[sum];
+	int64_t terms;
+
+	if (!kern_form_is_const(lw_sub(lw, s->hi, s->lo), &terms))
+		terms = s->len;
+	lw->var[sum] = s->lo;
+	multiply(of, (int32_t)terms);
+	lw->var[sum] = was;
 }
 
 /* ---- sums that are not finite ---- */
@@ -256,6 +277,10 @@ static void add_all(struct tile *t, const kern_val *acc)
 	val bad, sure;
 	kern_stmt *s;
 
+	if (t->n->warps > 0) {
+		all_at_once(&all);
+		return;
+	}
 	if (t->n->within == NULL) {
 		lw_pieces(lw, t->n->sum[0], kern_mma_terms(factors_of(t)), multiply, &all);
 		return;

@@ -64,7 +64,7 @@ static int64_t elems_of(const loop_kernel *k, const loop_buf *b)
 	for (const loop_node *u = b->scope; b->lanes && u != NULL; u = u->up)
 		if (u->kind == LOOP_FOR && u->lanes > 1)
 			return n * u->lanes;
-	if (k->eqn[b->eqn].stage || k->eqn[b->eqn].pack)
+	if ((k->eqn[b->eqn].stage || k->eqn[b->eqn].pack) && b->swizzled == 0)
 		n += loop_slack(k->machine) / (int64_t)dtype_size(b->dtype);
 	return n;
 }
@@ -79,11 +79,13 @@ static int32_t array_of_buf(lowering *lw, int32_t n)
 	if (b->stages > 1)
 		stage = lw->stage;
 	at = &lw->array_of_buf[n * LOOP_MAX_STAGES + stage];
-	if (*at < 0)
+	if (*at < 0) {
 		*at = kern_add_array(lw->b->k,
 			b->where == LOOP_LOCAL ? KERN_LOCAL : KERN_SCRATCH,
 			b->dtype, elems_of(lw->k, b),
 			b->offset + stage * b->stage_bytes);
+		lw->b->k->array.at[*at].swizzled = b->swizzled;
+	}
 	return *at;
 }
 

@@ -179,14 +179,17 @@ static void statement(struct walk *w, const kern_stmt *s)
 		rows(w, &s->from, s->m, s->terms, KERN_TILE_ACROSS * KERN_TILE_BYTES);
 	} else if (s->n_acc > 0) {
 		int32_t width = KERN_MMA_EACH * s->n_acc;
+		int32_t terms = s->warps > 0 ? KERN_SWIZZLED
+					     : kern_mma_terms(s->type.dt);
 
 		rows(w, &s->at, s->n, KERN_MMA_ROWS, width);
+		if (s->warps > 0) /* of its rows, which are more terms */
+			rows(w, &s->at, s->n, s->at_turned ? terms : KERN_MMA_ROWS,
+				terms);
 		if (s->kind == KERN_MMA && s->from_turned)
-			rows(w, &s->from, s->m, width,
-				kern_mma_terms(s->type.dt));
+			rows(w, &s->from, s->m, width, terms);
 		else if (s->kind == KERN_MMA)
-			rows(w, &s->from, s->m, kern_mma_terms(s->type.dt),
-				width);
+			rows(w, &s->from, s->m, terms, width);
 	}
 	block(w, &s->body);
 	block(w, &s->other);

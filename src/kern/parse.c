@@ -265,9 +265,19 @@ static int64_t parse_factor(struct kern_parser *p, bool *turned)
 		       : parse_rows(p);
 }
 
-/* part ROWS by COLUMNS [by TERMS] */
+/* part ROWS by COLUMNS [by TERMS], or ", N terms by 4 warps" */
 static void parse_part(struct kern_parser *p, kern_stmt *s)
 {
+	if (s->kind == KERN_MMA && lex_eat(p->l, ",")) {
+		s->terms = (int32_t)kern_parse_int(
+			p, 1, KERN_SWIZZLED, "the terms of several warps");
+		lex_need(p->l, "terms");
+		lex_need(p->l, "by");
+		s->warps = (int32_t)kern_parse_int(p, KERN_MMA_WARPS,
+			KERN_MMA_WARPS, "the warps that multiply together");
+		lex_need(p->l, "warps");
+		return;
+	}
 	if (!lex_eat(p->l, "part"))
 		return;
 	s->rows = (int32_t)kern_parse_int(
@@ -475,6 +485,9 @@ static void parse_room(struct kern_parser *p, kern_space space)
 {
 	int32_t i = array(p, space);
 
+	if (lex_eat(p->l, "swizzled"))
+		p->k->array.at[i].swizzled = (int32_t)kern_parse_int(
+			p, KERN_SWIZZLED, 2 * KERN_SWIZZLED, "the elements of a row");
 	lex_need(p->l, "at");
 	p->k->array.at[i].offset = kern_parse_int(
 		p, 0, (int64_t)1 << 48, "the first byte of an array");

@@ -312,6 +312,8 @@ static void factor(
 
 static void part(struct print *p, const kern_stmt *s)
 {
+	if (s->warps > 0)
+		str_printf(p->out, ", %d terms by %d warps", s->terms, s->warps);
 	if (s->rows == 0)
 		return;
 	str_printf(p->out, " part %d by %d", s->rows, s->width);
@@ -470,6 +472,8 @@ static void header(struct print *p)
 			continue;
 		str_printf(p->out, "  %s ", kern_space_at(r->space)->name);
 		array(p, i);
+		if (r->swizzled > 0)
+			str_printf(p->out, " swizzled %d", r->swizzled);
 		if (r->space != KERN_PARAM)
 			str_printf(p->out, " at %" PRId64, r->offset);
 		else

@@ -82,6 +82,7 @@ static void need_access(struct kern_verifier *v, const kern_access *at)
 	if (at->at == NULL)
 		return;
 	need_array(v, at->array);
+	kern_verify_plain(v, at);
 	need_form(v, at->at);
 	need(v, at->mask);
 	need(v, at->whole);
@@ -709,6 +710,7 @@ void kern_verify(kern_kernel *k)
 			verify_param(&v, i);
 		else if (s != KERN_STACK)
 			verify_room(&v, i);
+		kern_verify_swizzled(&v, i);
 	}
 	v.range.reach = arena_array(a, uint64_t, k->value.n + 1);
 	v.range.lanes = arena_array(a, const kern_stmt *, k->value.n + 1);

@@ -124,6 +124,12 @@ void kern_verify_narrow(struct kern_verifier *v);
 void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s);
 void kern_verify_tiles(struct kern_verifier *v, const kern_stmt *s);
 
+/* verify_warpgroup.c: arrays whose rows are swizzled, and what takes them */
+void kern_verify_swizzled(struct kern_verifier *v, int32_t array);
+/* Refuses an access of such an array that is no copy of whole rows. */
+void kern_verify_plain(struct kern_verifier *v, const kern_access *at);
+void kern_verify_warpgroup(struct kern_verifier *v, const kern_stmt *s);
+
 /* async.c: operands of a copy, which are defined; that all accesses wait for it */
 void kern_verify_async(struct kern_verifier *v, const kern_stmt *s);
 void kern_verify_waits(struct kern_verifier *v);

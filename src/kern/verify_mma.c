@@ -93,6 +93,8 @@ void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s)
 	if (s->type.dt == TN_I8 && (s->at_turned || !s->from_turned))
 		kern_refuse(v, "lanes",
 			"terms of i8 must adjoin: `rows` of the first factor, `columns` of the second one");
+	if (s->warps > 0)
+		kern_verify_warpgroup(v, s);
 	verify_factor(v, &s->at, s->n, s->at_turned, kern_part_rows(s),
 		kern_part_terms(s));
 	verify_factor(v, &s->from, s->m, s->from_turned, kern_part_terms(s),

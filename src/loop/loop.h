@@ -91,6 +91,9 @@ struct loop_node {
 	/* TILE: products by matrix instructions of the machine: factors are
 	 * reads of two bytes; lanes: the columns of an instruction */
 	bool matrix;
+	/* TILE: .. which so many warps of a block execute together, each for rows of its
+	 * own, with the same columns, which lie in swizzled rows; 0: each for itself */
+	int32_t warps;
 	/* TILE: its sums stay in registers of the warps until the last term is
 	 * added. FOR: 1 + the equation of such a tile, for two nested loops over
 	 * its rows and columns, which a warp walks as it has the sums. 0: no */
@@ -190,6 +193,9 @@ typedef enum loop_where {
 } loop_where;
 
 /* Location of a value that is not, or not yet, in memory. */
+/* Bytes of which swizzled buffers begin at multiples: eight rows of 128 bytes. */
+enum { LOOP_SWIZZLED = 1024 };
+
 typedef struct loop_buf {
 	int32_t eqn, comp; /* the value of this equation; or a stage, -1 */
 	tn_dtype dtype;
@@ -206,6 +212,9 @@ typedef struct loop_buf {
 	/* the last subscript is divided into panels of this number; each panel
 	 * starts `panel_step` elements after the one before. 0: no panels */
 	int64_t panel, panel_step;
+	/* elements of a row whose pieces of 16 bytes are in another order, as matrix
+	 * instructions of several warps take them (kern_array); 0: as they are counted */
+	int32_t swizzled;
 	/* so many elements along this subscript adjoin, those of the last subscript
 	 * are so far apart; accesses begin at the first of them. 0: no groups */
 	int32_t group, group_var;

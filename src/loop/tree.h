@@ -26,6 +26,8 @@ const loop_node *loop_block_around(const loop_node *n, int32_t var);
 
 /* locate.c: DONE nodes, buffers, their scopes and offsets */
 void loop_locate(loop_kernel *k);
+/* subscripts.c: of a buffer with its scope */
+void loop_subscripts(loop_kernel *k, loop_buf *b);
 
 /* locate.c: does a leaf read the tensor? Does it read only this element? */
 bool loop_leaf_reads(loop_kernel *k, const loop_node *n, int32_t tensor);

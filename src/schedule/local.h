@@ -145,6 +145,18 @@ bool loop_is_held_aside(loop_kernel *k, const loop_node *n, const loop_node *t);
 void loop_copy_ahead(loop_kernel *k);
 /* May the pieces of block n be copied so, in a located kernel? */
 bool loop_may_stage(const loop_kernel *k, const loop_node *n);
+/* The length of every piece of a variable that a loop around n walks or cuts; 0:
+ * they have several. */
+int64_t loop_piece_of(const loop_kernel *k, const loop_node *n, int32_t var);
+/* A copy of the kernel whose trees may be changed, and its node of this order. */
+loop_kernel *loop_copy_to_try(const loop_kernel *k, int32_t order, loop_node **node);
+/* Locates it, deals its loops to warps, and returns the estimated seconds. */
+double loop_try(loop_kernel *t);
+/* warpgroup.c: matrix instructions of several warps */
+void loop_use_warpgroups(loop_kernel *k);
+/* May warps execute those of tile t together, in a located kernel? */
+bool loop_may_use_warpgroup(
+	loop_kernel *k, int32_t phase, const loop_node *t);
 /* May the iterations of n be run by different warps? */
 bool loop_may_deal(const loop_kernel *k, const loop_node *n);
 /* May all warps run the statement alike, outside of the loops that are dealt? */

@@ -202,6 +202,12 @@ static void take_stages(struct recipe *r)
 		loop_copy_ahead(r->k);
 }
 
+static void take_warpgroups(struct recipe *r)
+{
+	if (r->tiled || has_blocks(r))
+		loop_use_warpgroups(r->k);
+}
+
 static void take_locations(struct recipe *r)
 {
 	loop_locate(r->k);
@@ -243,6 +249,7 @@ static const struct pass {
 	{"tail", NO_TILES, give_tail},
 	{"sums", FREE, take_sums},
 	{"stages", FREE, take_stages},
+	{"warpgroups", FREE, take_warpgroups},
 	{"locations", 0, take_locations},
 	{"streams", NO_TILES, take_streams},
 	{"warps", FREE, take_warps},

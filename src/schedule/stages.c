@@ -23,9 +23,7 @@ enum { ASYNC_BYTES = 16 };
 
 /* ---- copies ---- */
 
-/* The length of every piece of a variable that a loop around n walks or cuts; 0:
- * they have several. */
-static int64_t piece_of(const loop_kernel *k, const loop_node *n, int32_t var)
+int64_t loop_piece_of(const loop_kernel *k, const loop_node *n, int32_t var)
 {
 	int64_t len = k->var[var].extent, out = 0;
 	const loop_node *u;
@@ -87,7 +85,7 @@ static bool is_copy(const loop_kernel *k, const loop_node *leaf)
 		return false;
 	b = &k->buf[k->buf_of[leaf->eqn][0]];
 	each = ASYNC_BYTES / (int64_t)dtype_size(x->dtype);
-	width = piece_of(k, in, in->var);
+	width = loop_piece_of(k, in, in->var);
 	if (b->where != LOOP_LOCAL || b->panel > 0 || b->dtype != x->dtype ||
 		dtype_size(x->dtype) < 2 || loop_maker(k, x->tensor, &by, &comp) ||
 		loop_param(k, x->tensor) < 0 || width == 0 || width % each != 0 ||
@@ -110,8 +108,8 @@ static bool are_copies(const loop_kernel *k, const loop_node *n)
 		return is_copy(k, n);
 	if (loop_has_others(k, n) &&
 		(n->kind != LOOP_BLOCK || n->by_warp ||
-			piece_of(k, n->up, n->var) > n->size ||
-			piece_of(k, n, n->var) == 0))
+			loop_piece_of(k, n->up, n->var) > n->size ||
+			loop_piece_of(k, n, n->var) == 0))
 		return false;
 	for (int32_t i = 0; i < n->n_child; i++)
 		if (!are_copies(k, n->child[i]))
@@ -167,14 +165,12 @@ static loop_node *block_of(const loop_kernel *k, loop_node *n)
 	return m;
 }
 
-/* The kernel with these stages, located, with its blocks of warps. */
-static loop_kernel *tried(const loop_kernel *k, int32_t order, int32_t stages,
-	int64_t size, loop_node **block)
+loop_kernel *loop_copy_to_try(const loop_kernel *k, int32_t order, loop_node **node)
 {
 	loop_kernel *t = arena_copy(k->a, k, sizeof *k);
 
 	memset(&t->decision, 0, sizeof t->decision);
-	*block = NULL;
+	*node = NULL;
 	for (int32_t p = 0; p < t->n_phases; p++) {
 		loop_phase *ph = &t->phase[p];
 		loop_node **root = arena_array(
@@ -182,24 +178,34 @@ static loop_kernel *tried(const loop_kernel *k, int32_t order, int32_t stages,
 
 		for (int32_t i = 0; i < ph->n_roots; i++) {
 			root[i] = loop_node_copy(k->a, ph->root[i]);
-			if (*block == NULL)
-				*block = node_of(root[i], order);
+			if (*node == NULL)
+				*node = node_of(root[i], order);
 		}
 		ph->root = root;
 	}
-	(*block)->stages = stages;
-	(*block)->size = size;
-	loop_locate(t);
-	loop_deal_to_warps(t);
 	return t;
 }
 
-static double seconds_of(loop_kernel *t)
+double loop_try(loop_kernel *t)
 {
 	loop_estimate e;
 
+	loop_locate(t);
+	loop_deal_to_warps(t);
 	loop_estimate_of(t, &e);
 	return loop_estimate_seconds(&e, 0);
+}
+
+/* The kernel with these stages, located, with its blocks of warps. */
+static loop_kernel *tried(const loop_kernel *k, int32_t order, int32_t stages,
+	int64_t size, loop_node **block, double *seconds)
+{
+	loop_kernel *t = loop_copy_to_try(k, order, block);
+
+	(*block)->stages = stages;
+	(*block)->size = size;
+	*seconds = loop_try(t);
+	return t;
 }
 
 /* Has a tile below n all of its columns in registers? */
@@ -228,8 +234,8 @@ static void decide(loop_kernel *k, int32_t phase, loop_node *n)
 	int32_t order = n->order, stages = k->machine->block.stages;
 	int64_t size[2] = {n->size, half_of(k, n)};
 	loop_node *block;
-	loop_kernel *t = tried(k, order, 0, n->size, &block);
-	double alone = seconds_of(t), with = alone;
+	double alone, with;
+	loop_kernel *t = tried(k, order, 0, n->size, &block, &alone);
 	bool fits = false;
 
 	if (t->phase[phase].warps < 2 || !loop_may_stage(t, block)) {
@@ -237,12 +243,9 @@ static void decide(loop_kernel *k, int32_t phase, loop_node *n)
 		return;
 	}
 	for (int32_t i = 0; i < 2 && !fits && size[i] > 0; i++) {
-		t = tried(k, order, stages, size[i], &block);
+		t = tried(k, order, stages, size[i], &block, &with);
 		fits = t->phase[phase].warps > 1 && loop_may_stage(t, block);
-		if (!fits)
-			continue;
-		with = seconds_of(t);
-		if (with >= alone)
+		if (!fits || with >= alone)
 			continue;
 		n->stages = stages;
 		n->size = size[i];

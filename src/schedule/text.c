@@ -287,6 +287,8 @@ static void tile_line(const struct print *p, const loop_node *n)
 	for (int32_t i = 0; i < n->n_sums; i++)
 		str_printf(p->out, "%s%s", i > 0 ? ", " : "", p->names[n->sum[i]]);
 	str_add(p->out, n->matrix ? " matrix" : "");
+	if (n->warps > 0)
+		str_printf(p->out, " by %d warps", n->warps);
 	count(p, "dot", n->dot);
 	str_add(p->out, n->tiled ? " tiled" : "");
 	if (n->offset[0] != 0 || n->offset[1] != 0)
@@ -397,6 +399,8 @@ static void location(const struct print *p, const loop_buf *b)
 			p->names[b->var[i]], (long long)b->extent[i]);
 	if (b->panel > 0)
 		str_printf(p->out, " panel %lld", (long long)b->panel);
+	if (b->swizzled > 0)
+		str_add(p->out, " swizzled");
 	if (b->lanes)
 		str_add(p->out, " in lanes");
 	if (b->stages > 1)

@@ -543,6 +543,11 @@ static loop_node *parse_tile(struct parse *p)
 	lex_need(p->l, "sums");
 	parse_sum_list(p, n);
 	n->matrix = lex_eat(p->l, "matrix");
+	if (n->matrix && lex_eat(p->l, "by")) {
+		n->warps = (int32_t)number(p, 2, LOOP_MAX_WARPS,
+			"the warps of an instruction");
+		lex_need(p->l, "warps");
+	}
 	if (lex_eat(p->l, "dot"))
 		n->dot = (int32_t)number(p, 2, 4, "the terms of a dot");
 	n->tiled = lex_eat(p->l, "tiled");

@@ -85,8 +85,25 @@ static bool is_walk(const struct sv *v, const loop_node *n, int32_t warps)
 		       (int64_t)t->lanes * t->unroll;
 }
 
-static void check_nodes(struct sv *v, const loop_node *n, int32_t warps)
+static void check_warpgroup(struct sv *v, const loop_node *t, int32_t phase)
 {
+	int32_t warps = v->k->machine->matrix.warps;
+
+	if (warps < 2 || t->warps != warps)
+		verify_fail(v, t, "warp",
+			warps < 2 ? "%s has no matrix instructions of several warps"
+				  : "matrix instructions of %s are of one warp, or of %d",
+			v->k->machine->name, warps);
+	if (!loop_may_use_warpgroup(v->k, phase, t))
+		verify_fail(v, t, "warp",
+			"this tile cannot be computed by %d warps together: it needs sums that are held, no \"checked\", no \"within\", no guards, factors that are both bf16 or both f16, columns that are copied ahead in whole rows of 128 or 256 bytes, and rows for all warps of the phase",
+			warps);
+}
+
+static void check_nodes(struct sv *v, const loop_node *n, int32_t phase)
+{
+	int32_t warps = v->k->phase[phase].warps;
+
 	if (!loop_is_loop(n))
 		check_leaf(v, n, warps);
 	else if (n->by_warp && !loop_may_deal(v->k, n))
@@ -99,6 +116,8 @@ static void check_nodes(struct sv *v, const loop_node *n, int32_t warps)
 			verify_var(v, n->var));
 	if (n->held > 0 && n->kind == LOOP_TILE)
 		check_held(v, n, warps);
+	if (n->warps > 0)
+		check_warpgroup(v, n, phase);
 	if (n->held > 0 && n->kind == LOOP_FOR && !is_walk(v, n, warps))
 		verify_fail(v, n, "held",
 			"this loop cannot walk the sums of %s as they are held: it and the one loop in it must be those of the rows and columns of a tile that is held, %s, with statements that add nothing up",
@@ -107,7 +126,7 @@ static void check_nodes(struct sv *v, const loop_node *n, int32_t warps)
 				? "in a block of its rows by warp"
 				: "in the same block of its rows, with the same lanes");
 	for (int32_t i = 0; i < n->n_child; i++)
-		check_nodes(v, n->child[i], warps);
+		check_nodes(v, n->child[i], phase);
 }
 
 void verify_warps(struct sv *v)
@@ -119,7 +138,7 @@ void verify_warps(struct sv *v)
 		const loop_buf *b;
 
 		for (int32_t i = 0; i < ph->n_roots; i++)
-			check_nodes(v, ph->root[i], ph->warps);
+			check_nodes(v, ph->root[i], p);
 		b = ph->warps > 1 ? loop_kept_by_all(k, p) : NULL;
 		if (b != NULL)
 			verify_fail(v, NULL, "warp",

@@ -222,6 +222,10 @@ typedef struct machine_matrix {
 	int32_t row_bytes; /* of the terms that it takes of a row */
 	int32_t pad_bytes; /* between rows of factors: other banks of memory */
 	double cycles;
+	/* so many warps multiply with the same columns, which the instruction takes from
+	 * their memory; 0: each with its own. Cycles of as much work of a warp */
+	int32_t warps;
+	double warps_cycles;
 } machine_matrix;
 
 /*

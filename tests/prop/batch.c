@@ -250,7 +250,8 @@ static int32_t add_flags(batch *b, int32_t unit, char **argv)
 /*
  * The unit of emulated warps, with a fault that the emulator must find, at every
  * place where lanes or warps wait for each other: PROPTEST_BREAK=race: they do
- * not; barrier: every other one does not.
+ * not; barrier: every other one does not; fence, warpgroup: those of instructions that
+ * several warps execute.
  */
 static const char *planted(batch *b, const char *text)
 {
@@ -260,14 +261,18 @@ static const char *planted(batch *b, const char *text)
 		{"barrier", "\tSYNC();", "\tif (lane32 % 2 == 0)\n\tSYNC();"},
 		{"block_race", "\tBLOCK_SYNC();", "\t;"},
 		{"block_barrier", "\tBLOCK_SYNC();",
-			"\tif (threadIdx.x < 32)\n\tBLOCK_SYNC();"}};
+			"\tif (threadIdx.x < 32)\n\tBLOCK_SYNC();"},
+		{"fence", "\tPROXY_FENCE();", "\t;"},
+		{"warpgroup", "\tMMA_BY_WARPS(",
+			"\tif (threadIdx.x % 128 < 96)\n\tMMA_BY_WARPS("}};
+	enum { N = sizeof faults / sizeof *faults };
 	const char *how = getenv("PROPTEST_BREAK"), *at = text, *next;
 	size_t i = 0;
 	str s;
 
-	while (i < 4 && (how == NULL || strcmp(how, faults[i].how) != 0))
+	while (i < N && (how == NULL || strcmp(how, faults[i].how) != 0))
 		i++;
-	if (!b->o->simt || i == 4)
+	if (!b->o->simt || i == N)
 		return text;
 	s = str_new(b->a);
 	while ((next = strstr(at, faults[i].at)) != NULL) {

@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-enum { MAX_LETTERS = 8, MOST = 150000 };
+enum { MAX_LETTERS = 8, MOST = 150000, MOST_LARGE = 2200000 };
 
 typedef struct sketch {
 	rng r;
@@ -21,6 +21,7 @@ typedef struct sketch {
 	str op, in, call, out; /* rows, inputs, calls, names that are returned */
 	int32_t n;	       /* of names */
 	const char *dtype;
+	bool warpgroups;
 } sketch;
 
 /* What is being made: a value and its shape. */
@@ -129,6 +130,10 @@ static const int64_t few_columns[] = {8, 9, 15, 16, 17, 20, 33};
 static const int64_t whole_rows[] = {16, 32, 48, 80};
 static const int64_t whole_columns[] = {8, 16, 40, 64, 72};
 static const int64_t whole_sums[] = {16, 32, 80, 144};
+/* .. and of those that four warps multiply with together, and some others */
+static const int64_t large_rows[] = {128, 256, 128, 384, 192};
+static const int64_t large_columns[] = {64, 128, 192, 256, 96};
+static const int64_t large_sums[] = {64, 128, 192, 160};
 #define OF(list) (int32_t)(sizeof(list) / sizeof *(list)), list
 
 typedef struct letters {
@@ -167,7 +172,7 @@ static const char *factor(
 	const char *at = index_of(k, s);
 	size_t n = strlen(s);
 
-	switch (chance(k, 50) ? 0 : (int)rng_below(&k->r, 5)) {
+	switch (chance(k, k->warpgroups ? 90 : 50) ? 0 : (int)rng_below(&k->r, 5)) {
 	case 1:
 		return arena_printf(k->a, "max(%s[%s], 0)", name, at);
 	case 2:
@@ -220,7 +225,7 @@ static const char *term(sketch *k, const letters *l, const char *o,
 {
 	size_t n = strlen(o);
 
-	switch (chance(k, 60) ? 0 : (int)rng_below(&k->r, 4)) {
+	switch (chance(k, k->warpgroups ? 90 : 60) ? 0 : (int)rng_below(&k->r, 4)) {
 	case 3:
 		if (strlen(l->all) > 1)
 			return triangle(k, l, fx, fy);
@@ -251,7 +256,12 @@ static void draw_product(sketch *k)
 	int64_t volume = 1;
 	made out = {0}, of[3];
 
-	if (strstr(k->dtype, "f16") != NULL && chance(k, 70)) {
+	if (k->warpgroups) {
+		add_letters(k, &l, both, (int32_t)rng_below(&k->r, 2), OF(few));
+		add_letters(k, &l, sum, 1, OF(large_sums));
+		add_letters(k, &l, n, 1, OF(large_columns));
+		add_letters(k, &l, m, 1, OF(large_rows));
+	} else if (strstr(k->dtype, "f16") != NULL && chance(k, 70)) {
 		add_letters(k, &l, both, (int32_t)rng_below(&k->r, 2), OF(few));
 		add_letters(k, &l, sum, 1, OF(whole_sums));
 		add_letters(k, &l, n, 1, OF(whole_columns));
@@ -269,16 +279,18 @@ static void draw_product(sketch *k)
 	}
 	for (size_t i = 0; i < strlen(l.all); i++)
 		volume *= l.extent[i];
-	if (volume > MOST)
+	if (volume > (k->warpgroups ? MOST_LARGE : MOST))
 		return;
 	snprintf(x, sizeof x, "%s%s%s", both, m, sum);
 	snprintf(y, sizeof y, "%s%s%s", both, sum, n);
 	snprintf(o, sizeof o, "%s%s%s", both, m, n);
-	if (chance(k, 60)) {
+	if (chance(k, k->warpgroups ? 0 : 60)) {
 		shuffle(k, x);
 		shuffle(k, y);
 	}
-	if (chance(k, 30))
+	if (k->warpgroups && chance(k, 40)) /* terms of columns adjoin */
+		snprintf(y, sizeof y, "%s%s%s", both, n, sum);
+	if (chance(k, k->warpgroups ? 10 : 30))
 		shuffle(k, o);
 	fx = factor(k, &l, "x", x);
 	fy = factor(k, &l, "y", y);
@@ -528,16 +540,29 @@ static void draw_backward(sketch *k)
 	give(k, spread(k, arena_printf(k->a, "%s(%s, %sw)", u, w.name, g)));
 }
 
+static prop_case *drawn(sketch *k, uint64_t seed, uint64_t index, int64_t style)
+{
+	prop_case *c = arena_make(k->a, prop_case);
+	str all = str_new(k->a);
+
+	str_printf(&all, "%sprogram {\n%s%s  return %s\n}\n", k->op.at, k->in.at,
+		k->call.at, k->out.at);
+	*c = (prop_case){.seed = seed, .index = index,
+		.style = style < 55   ? STYLE_EXACT
+			 : style < 80 ? STYLE_GENERAL
+				      : STYLE_SPECIAL};
+	c->p = ir_program_parse(k->a, all.at, all.n, "contract.tn", interp_loop);
+	return c;
+}
+
 prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index)
 {
 	static const char *const dtypes[] = {"f32", "f32", "f32", "bf16", "f64",
 		"f64", "f16", "bf16", "i8", "i32"};
-	prop_case *c = arena_make(a, prop_case);
 	sketch k = {.r = rng_new(seed ^ UINT64_C(0x5eed), index), .a = a,
 		.op = str_new(a), .in = str_new(a), .call = str_new(a),
 		.out = str_new(a)};
 	int64_t what = rng_below(&k.r, 13), style = rng_below(&k.r, 100);
-	str all = str_new(a);
 
 	k.dtype = dtypes[rng_below(&k.r, what < 7 ? 10 : 8)];
 	while (k.out.n == 0) { /* a product may be too large */
@@ -554,12 +579,17 @@ prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index)
 		else
 			draw_attention_backward(&k);
 	}
-	str_printf(&all, "%sprogram {\n%s%s  return %s\n}\n", k.op.at, k.in.at,
-		k.call.at, k.out.at);
-	*c = (prop_case){.seed = seed, .index = index,
-		.style = style < 55 ? STYLE_EXACT
-				     : style < 80 ? STYLE_GENERAL
-						  : STYLE_SPECIAL};
-	c->p = ir_program_parse(a, all.at, all.n, "contract.tn", interp_loop);
-	return c;
+	return drawn(&k, seed, index, style);
+}
+
+prop_case *draw_warpgroups(arena *a, uint64_t seed, uint64_t index)
+{
+	sketch k = {.r = rng_new(seed ^ UINT64_C(0x4a9), index), .a = a,
+		.op = str_new(a), .in = str_new(a), .call = str_new(a),
+		.out = str_new(a), .warpgroups = true};
+
+	k.dtype = chance(&k, 50) ? "bf16" : "f16";
+	while (k.out.n == 0)
+		draw_product(&k);
+	return drawn(&k, seed, index, rng_below(&k.r, 100));
 }

@@ -13,7 +13,9 @@ compile_options draw_options(
 	rng r = rng_new(c->seed ^ UINT64_C(0xc0ffee), c->index);
 	int32_t width = bytes[rng_below(&r, 4)];
 	machine *m = arena_copy(a,
-		po->simt ? machine_find("cuda/sm_90") : machine_of_c(width, 16,
+		po->warpgroups ? machine_find("cuda/sm_90a")
+		: po->simt     ? machine_find("cuda/sm_90")
+			       : machine_of_c(width, 16,
 				    (machine_dots)rng_below(&r, MACHINE_N_DOTS)),
 		sizeof *m);
 	machine *pricing = arena_copy(
@@ -24,6 +26,8 @@ compile_options draw_options(
 	o.verify = true;
 	if (po->simt)
 		o.target = &simt_warps;
+	if (po->warpgroups) /* so few that no tile is made smaller for them */
+		m->threads = 8;
 	if (levels_are_broken())
 		levels_break(&o);
 	o.no_fusion = rng_percent(&r, 5);

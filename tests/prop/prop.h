@@ -120,6 +120,8 @@ prop_case *draw_case(arena *a, ir_table *t, uint64_t seed, uint64_t index,
 	row_count *counts);
 /* The same around sums of products (draw_contract.c). */
 prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index);
+/* Products of f16 and bf16 with rows for four warps, and their columns. */
+prop_case *draw_warpgroups(arena *a, uint64_t seed, uint64_t index);
 /* The same of casts between all types (draw_cast.c). */
 prop_case *draw_cast(arena *a, ir_table *t, uint64_t seed, uint64_t index);
 /* What it is compiled for. */
@@ -193,7 +195,7 @@ struct prop_options {
 	uint64_t seed;
 	int64_t count, first;
 	int32_t jobs, asan_share, batch;
-	bool verbose, asan, child, opt3, contract, casts, front, simt;
+	bool verbose, asan, child, opt3, contract, casts, front, simt, warpgroups;
 	const char *keep, *self;
 };
 

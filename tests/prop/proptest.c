@@ -2,7 +2,7 @@
  * proptest.c: seeded random programs, compiled against interpreted.
  *
  *   proptest --seed S --count N [--first I] [--jobs J] [--asan-share PERCENT]
- *            [--batch B] [--keep DIR] [--verbose] [--contract | --casts]
+ *            [--batch B] [--keep DIR] [--verbose] [--contract | --casts | --warpgroups]
  *            [--front]
  *
  * --contract: programs around sums of products (draw_contract.c). --casts:
@@ -90,6 +90,8 @@ static void report(child *k, prop_case *c, const char *message)
 
 static prop_case *draw_program(child *k, uint64_t index)
 {
+	if (k->o->warpgroups)
+		return draw_warpgroups(k->a, k->o->seed, index);
 	if (k->o->contract)
 		return draw_contract(k->a, k->o->seed, index);
 	if (k->o->casts)
@@ -260,9 +262,10 @@ static void start(parent *k, int64_t first, int64_t count, bool asan)
 			number[0], "--first", number[1], "--count", number[2],
 			"--keep", k->o->keep != NULL ? k->o->keep : "",
 			(first / k->o->batch) % 3 == 0 ? "--O3" : "--O1",
-			k->o->contract ? "--contract"
-			: k->o->casts  ? "--casts"
-				       : "--rows",
+			k->o->warpgroups ? "--warpgroups"
+			: k->o->contract ? "--contract"
+			: k->o->casts	 ? "--casts"
+					 : "--rows",
 			k->o->front ? "--front" : "--rows",
 			k->o->simt ? "--simt" : "--rows",
 			asan ? "--asan" : NULL, NULL};
@@ -510,6 +513,8 @@ static bool parse_args(int argc, char **argv, prop_options *o)
 			o->front = true;
 		else if (strcmp(argv[i], "--simt") == 0)
 			o->simt = true;
+		else if (strcmp(argv[i], "--warpgroups") == 0)
+			o->warpgroups = o->simt = true;
 		else if (strcmp(argv[i], "--child") == 0)
 			o->child = true;
 		else if (strcmp(argv[i], "--asan") == 0)
@@ -537,7 +542,7 @@ int main(int argc, char **argv)
 		fputs("usage: proptest [--seed S] [--count N] [--first I]"
 		      " [--jobs J] [--asan-share PERCENT] [--batch B]"
 		      " [--keep DIR] [--verbose]"
-		      " [--contract | --casts] [--simt]\n",
+		      " [--contract | --casts | --warpgroups] [--simt]\n",
 			stderr);
 		return 2;
 	}

@@ -270,6 +270,8 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return f->tile[d->of] != NULL && f->tile[d->of]->tiled;
 	case DECIDE_PASS_WARPS:
 		return k->phase[d->of].warps > 1;
+	case DECIDE_PASS_WARPGROUP:
+		return f->tile[d->of] != NULL && f->tile[d->of]->warps > 1;
 	case DECIDE_PASS_HOLD:
 		return f->tile[d->of] != NULL && f->tile[d->of]->held > 0;
 	case DECIDE_PASS_STAGES:
@@ -434,6 +436,9 @@ static const machine *machine_named(arena *a, const char *name)
 		*m = *machine_find("cuda/sm_90");
 		m->block.meet_cycles = 1e5;
 		m->block.shared_bytes = 40 << 10; /* so pieces are cut */
+	} else if (!strcmp(name, "slow warpgroups")) {
+		*m = *machine_find("cuda/sm_90a");
+		m->matrix.warps_cycles = 2 * m->matrix.cycles;
 	} else if (!strcmp(name, "kernels of a CPU")) {
 		*m = *machine_find("cuda/sm_90");
 		m->priced_as = MACHINE;

@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include "kern_edits.h"
+#include "kern_edits_warpgroup.h"
 
 #include "engine/engine.h"
 #include "kern/kern.h"
@@ -18,13 +19,17 @@ struct read {
 enum {
 	N_CASES = sizeof cases / sizeof *cases,
 	N_LANE_CASES = sizeof lane_cases / sizeof *lane_cases,
-	N_EDITS = N_CASES + N_LANE_CASES,
+	N_WARPGROUP_CASES = sizeof warpgroup_cases / sizeof *warpgroup_cases,
+	N_EDITS = N_CASES + N_LANE_CASES + N_WARPGROUP_CASES,
 };
 
 static const struct kern_edit *edit_of(size_t number)
 {
-	return number < N_CASES ? &cases[number]
-				: &lane_cases[number - N_CASES];
+	if (number < N_CASES)
+		return &cases[number];
+	number -= N_CASES;
+	return number < N_LANE_CASES ? &lane_cases[number]
+				     : &warpgroup_cases[number - N_LANE_CASES];
 }
 
 static void verify(arena *a, void *arg)

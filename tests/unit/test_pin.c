@@ -101,6 +101,10 @@ static const char held[] = "program { x: bf16[64,64]  w: bf16[64,64]\n"
 			   "  y = matmul(x, w)\n"
 			   "  z = relu(y)\n"
 			   "  return z }";
+/* on a machine whose warps multiply together */
+static const char groups[] = "program { x: bf16[4096,256]  w: bf16[256,4096]\n"
+			     "  y = matmul(x, w)\n"
+			     "  return y }";
 /* on a machine that adds up neighbours */
 static const char dots[] = "op mm(x[m, k]:int, y[k, n]:int) -> o {\n"
 			   " o[m, n] += (cast(x[m, k], i32) - 9) * "
@@ -315,6 +319,17 @@ static const struct edit {
 	{"columns that walk sums by another block", held,
 		"        block i_0 < 64 by 16 by warp {\n          for",
 		"        block i_0 < 64 by 8 by warp {\n          for", "held"},
+	{"warps together, on a machine whose warps do not", held, "matrix start",
+		"matrix by 4 warps start", "warp"},
+	{"other warps together than the machine has", groups, "matrix by 4 warps",
+		"matrix by 2 warps", "warp"},
+	{"warps together whose columns are not copied ahead", groups, " stages 2 {",
+		" {", "warp"},
+	{"warps together, some of which have no rows", groups, "by 8 warps {",
+		"by 16 warps {", "warp"},
+	{"warps together that do not hold their sums", groups, "matrix by 4 warps start held",
+		"matrix by 4 warps start", "warp"},
+	{"columns that lie as they are counted", groups, " swizzled", "", "location"},
 	{"terms that count, but where the mask leaves them out", own,
 		" within inside(-i_1 + i_2, -127, 1)", "", "tile"},
 	{"terms that count elsewhere", own, "within inside(-i_1 + i_2, -127, 1)",
@@ -433,8 +448,9 @@ static const char *level(arena *a, compilation *c, tn_level l)
 static void pin(arena *a, void *arg)
 {
 	struct pinned *p = arg;
-	bool gpu = p->program == held || p->program == own;
-	const machine *m = machine_find(gpu ? "cuda/sm_90"
+	bool gpu = p->program == held || p->program == own || p->program == groups;
+	const machine *m = machine_find(p->program == groups ? "cuda/sm_90a"
+					: gpu		     ? "cuda/sm_90"
 					: p->program == dots
 						? "c/avx512-bf16"
 					: p->program == bytes || p->program == longer

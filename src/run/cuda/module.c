@@ -57,6 +57,8 @@ static int known_arch(cuda_device *d)
 	return best;
 }
 
+enum { WARPGROUPS = 90 }; /* the GPUs whose warps multiply together */
+
 static void find_arch(batch *b)
 {
 	cuda_device *d = b->d;
@@ -68,8 +70,10 @@ static void find_arch(batch *b)
 			"install another version, or name it in TENON_NVRTC",
 			d->rtc.path, d->compute / 10, d->compute % 10);
 	b->is_ptx = known != d->compute;
-	b->arch = arena_printf(d->s.tmp, "--gpu-architecture=%s_%d",
-		b->is_ptx ? "compute" : "sm", known);
+	/* machine code for this GPU alone may have instructions of several warps */
+	b->arch = arena_printf(d->s.tmp, "--gpu-architecture=%s_%d%s",
+		b->is_ptx ? "compute" : "sm", known,
+		!b->is_ptx && known == WARPGROUPS ? "a" : "");
 }
 
 /* Floats are not contracted, as on the CPU: the text says what is fused. */

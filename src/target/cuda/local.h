@@ -37,6 +37,13 @@ kern_val spread_lane(const spread *s, int32_t lanes);
 kern_access spread_access(
 	const spread *s, const kern_access *at, int32_t lanes);
 
+/* The name of the number of this thread in vectors of so many lanes. */
+const char *cuda_lane(printer *p, int32_t lanes);
+/* matrix.c: products of matrices; an array that is swizzled, an element's number in it,
+ * its elements and those of a row */
+void cuda_matrix(printer *p, const kern_stmt *s);
+const char *cuda_swizzled(printer *p, const kern_access *at);
+
 /* own.c */
 void spread_find_own_arrays(arena *a, spread *s);
 /* The cell of this thread, of an array that is registers. */

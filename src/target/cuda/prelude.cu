@@ -96,7 +96,7 @@ template <typename T, typename... Ts>
 #define SYNC() __syncwarp()
 #define BLOCK_SYNC() __syncthreads()
 /* Memory of the block: of what size, the launch says. */
-extern __shared__ __align__(16) char shared_memory[];
+extern __shared__ __align__(1024) char shared_memory[];
 #define SHARED() shared_memory
 /* The first failure of the launch counts: of the least number. */
 #define FAIL(err, n) fail((unsigned long long *)(err), (n))
@@ -419,3 +419,102 @@ MMA(f32, "tf32", "k8")
 	for (int k = 2; k >= 0; k--)
 		mma_bf16(a, b, c, d, x + 4 * k, y);
 }
+/*
+ * Products by four warps together: each has 16 rows in registers, as above, and all have
+ * the same columns, in rows of 128 bytes of shared memory that are swizzled: element e of
+ * rows of `row` elements is here. Of longer rows, all first 128 bytes come first.
+ */
+template <int row> [[maybe_unused]] static inline int swizzled(int e, int elems)
+{
+	const int r = e / row, c = e % row;
+	return (c / 64 * (elems / row) + r) * 64 + ((c / 8 % 8) ^ (r % 8)) * 8 + c % 8;
+}
+/* COPY_ROWS into such an array, of whole rows. */
+#define COPY_SWIZZLED(wide, array, at, elems, row, from, m, rows, width) \
+	copy_swizzled<rows, row>((wide), (array), (int)(at), (elems), (from), (m))
+template <int rows, int row>
+[[maybe_unused]] static inline void copy_swizzled(int wide, unsigned short *to, int at,
+	int elems, const unsigned short *from, __INT64_TYPE__ m)
+{
+	const int l = (int)(threadIdx.x % 32);
+	if (wide) {
+		for (int i = 8 * l; i < rows * row; i += 8 * 32) {
+			const unsigned p = (unsigned)__cvta_generic_to_shared(to + swizzled<row>(at + i, elems));
+			asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :
+				: "r"(p), "l"(from + m * (i / row) + i % row) : "memory");
+		}
+	} else {
+		for (int i = l; i < rows * row; i += 32)
+			to[swizzled<row>(at + i, elems)] = from[m * (i / row) + i % row];
+	}
+}
+/* What this thread has written to shared memory is there for such instructions, behind the
+ * next barrier. */
+#define PROXY_FENCE() asm volatile("fence.proxy.async.shared::cta;" : : : "memory")
+#define OUT8(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), \
+	"+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define OUT32(d, i) OUT8(d, i), OUT8(d, i + 8), OUT8(d, i + 16), OUT8(d, i + 24)
+#define REGS32 \
+	"%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+	"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define REGS64 REGS32 ", " \
+	"%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+	"%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+/*
+ * Where the columns are, for the instruction: the address, in units of 16 bytes; bits 16 on:
+ * the distance of the next 64 columns; bits 32 on: that of the next eight rows; bit 62: rows
+ * of 128 bytes are swizzled. 16 terms are so many units further on.
+ */
+template <int row, int turned>
+[[maybe_unused]] static inline unsigned long long columns_at(
+	const unsigned short *array, int at, int elems)
+{
+	const unsigned p = (unsigned)__cvta_generic_to_shared(array) + at / row * 128;
+	const int next = turned ? 16 : elems / row * 128;
+	return (unsigned long long)(p >> 4 & 0x3fff) | (unsigned long long)(next >> 4) << 16 |
+		1024ull >> 4 << 32 | 1ull << 62;
+}
+#define WARPS_MMA(type, columns, n, REGS, OUT, a, b, c, d, e, f, g) \
+	template <int turned> [[maybe_unused]] static inline void mma_warps_once_##type( \
+		float (&s)[n], const unsigned *x, unsigned long long y) \
+	{ \
+		asm volatile("{.reg .pred add; setp.ne.b32 add, %" f ", 0; " \
+			"wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." #type "." #type " " \
+			"{" REGS "}, {%" a ", %" b ", %" c ", %" d "}, %" e ", add, 1, 1, %" g ";}" \
+			: OUT : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y), "r"(1), \
+			"n"(turned ? 0 : 1)); \
+	}
+#define OUTS32 OUT32(s, 0)
+#define OUTS64 OUT32(s, 0), OUT32(s, 32)
+WARPS_MMA(bf16, "64", 32, REGS32, OUTS32, "32", "33", "34", "35", "36", "37", "38")
+WARPS_MMA(bf16, "128", 64, REGS64, OUTS64, "64", "65", "66", "67", "68", "69", "70")
+WARPS_MMA(f16, "64", 32, REGS32, OUTS32, "32", "33", "34", "35", "36", "37", "38")
+WARPS_MMA(f16, "128", 64, REGS64, OUTS64, "64", "65", "66", "67", "68", "69", "70")
+/* Until they are done; no register is touched before. */
+template <int turned> [[maybe_unused]] static inline void mma_warps_wait(float (&s)[32])
+{
+	asm volatile("wgmma.wait_group.sync.aligned 0;" : OUTS32 : : "memory");
+}
+template <int turned> [[maybe_unused]] static inline void mma_warps_wait(float (&s)[64])
+{
+	asm volatile("wgmma.wait_group.sync.aligned 0;" : OUTS64 : : "memory");
+}
+#define MMA_BY_WARPS(type, terms, turned, rows, array, at, elems, row, ...) \
+	mma_warps_##type<terms, turned, row>((rows), (array), (int)(at), (elems), __VA_ARGS__)
+#define MMA_WARPS(type) \
+	template <int terms, int turned, int row, typename... Ts> \
+	[[maybe_unused]] static inline void mma_warps_##type(const unsigned *x, \
+		const unsigned short *array, int at, int elems, Ts *...sums) \
+	{ \
+		float s[] = {*sums...}; \
+		const unsigned long long y = columns_at<row, turned>(array, at, elems); \
+		asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); \
+		for (int i = 0; i < terms / 16; i++) \
+			mma_warps_once_##type<turned>(s, x + 4 * i, y + i * (turned ? 2 : 128)); \
+		asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); \
+		mma_warps_wait<turned>(s); \
+		int i = 0; \
+		((*sums = s[i++]), ...); \
+	}
+MMA_WARPS(bf16)
+MMA_WARPS(f16)

@@ -28,7 +28,7 @@ static const char *name(printer *p, kern_val v)
 	return NULL;
 }
 
-static const char *lane(printer *p, int32_t lanes)
+const char *cuda_lane(printer *p, int32_t lanes)
 {
 	return c_name(p, spread_lane(spread_of(p), lanes));
 }
@@ -65,7 +65,7 @@ static const char *shown(printer *p, kern_val v)
 static const char *picked(
 	printer *p, const int64_t *list, int32_t n, int64_t mask)
 {
-	const char *l = lane(p, n);
+	const char *l = cuda_lane(p, n);
 	int64_t step = (list[1] - list[0]) & mask;
 	uint64_t word[4] = {0};
 	int32_t i = 1;
@@ -140,14 +140,14 @@ static void lanes(printer *p, kern_val id)
 
 	if (step != 0) {
 		c_line(p, "const %s %s = (%s)(%" PRId64 " + %" PRId64 " * %s);",
-			t, x, t, v->list[0], step, lane(p, n));
+			t, x, t, v->list[0], step, cuda_lane(p, n));
 		return;
 	}
 	c_line(p, "%s %s = (%s)%" PRId64 ";", t, x, t, v->list[0]);
 	for (int32_t i = 1; i < n; i++)
 		if (v->list[i] != v->list[i - 1])
 			c_line(p, "%s = %s >= %d ? (%s)%" PRId64 " : %s;", x,
-				lane(p, n), i, t, v->list[i], x);
+				cuda_lane(p, n), i, t, v->list[i], x);
 }
 
 static const char *load(printer *p, kern_val id)
@@ -159,7 +159,7 @@ static const char *load(printer *p, kern_val id)
 	if (v->at.mask != 0)
 		str_printf(&s, "%s", c_name(p, v->at.mask));
 	if (n > 1 && v->at.part > 0)
-		str_printf(&s, "%s%s < %d", s.n > 0 ? " && " : "", lane(p, n),
+		str_printf(&s, "%s%s < %d", s.n > 0 ? " && " : "", cuda_lane(p, n),
 			v->at.part);
 	if (s.n > 0)
 		str_add(&s, " ? ");
@@ -277,7 +277,7 @@ static const char *writers(
 	if (n > 1 && part > 0)
 		n = part;
 	return n < CUDA_WARP ? arena_printf(p->a, "%s < %d",
-				       lane(p, CUDA_WARP), n)
+				       cuda_lane(p, CUDA_WARP), n)
 			     : NULL;
 }
 
@@ -408,7 +408,7 @@ static void set_lane(printer *p, const kern_stmt *s)
 		c_line(p, "%s = %s;", c_name(p, s->v), x);
 	else
 		c_line(p, "%s = %s == %s ? %s : %s;", c_name(p, s->v),
-			lane(p, n), c_form(p, s->lo), x, c_name(p, s->v));
+			cuda_lane(p, n), c_form(p, s->lo), x, c_name(p, s->v));
 }
 
 /* Each thread has its iteration; what it stores, one of several threads does. */
@@ -418,10 +418,10 @@ static void by_lane(printer *p, const kern_stmt *s)
 	const char *x = c_name(p, s->v);
 
 	if (n < lanes)
-		c_line(p, "if (%s < %d) {", lane(p, lanes), n);
+		c_line(p, "if (%s < %d) {", cuda_lane(p, lanes), n);
 	else
 		c_line(p, "{");
-	c_line(p, "	const %s %s = %s;", c_type_of(p, s->v), x, lane(p, lanes));
+	c_line(p, "	const %s %s = %s;", c_type_of(p, s->v), x, cuda_lane(p, lanes));
 	c_line(p, "	(void)%s;", x);
 }
 
@@ -434,7 +434,7 @@ static void array(printer *p, const kern_stmt *s)
 	if (spread_has_sync(spread_of(p), s, SYNC_WRITE))
 		c_line(p, "SYNC();");
 	c_line(p, "for (%s i = %s; i < %" PRId64 "; i += %d)", c_index_type(p),
-		lane(p, CUDA_WARP), r->elems, CUDA_WARP);
+		cuda_lane(p, CUDA_WARP), r->elems, CUDA_WARP);
 	c_line(p, "	ST(s%d[i], 0);", r->number);
 }
 
@@ -450,6 +450,12 @@ static void fence(printer *p)
 
 static void barrier(printer *p)
 {
+	/* what was copied is for instructions of several warps, which see it behind that */
+	for (int32_t i = 0; i < p->k->array.n; i++)
+		if (p->k->array.at[i].swizzled > 0) {
+			c_line(p, "PROXY_FENCE();");
+			break;
+		}
 	c_line(p, "BLOCK_SYNC();");
 }
 
@@ -463,143 +469,18 @@ static const char *warp(printer *p)
 static void turn(printer *p, const kern_stmt *s)
 {
 	int32_t n = s->type.lanes;
-	const char *l = lane(p, n);
+	const char *l = cuda_lane(p, n);
 
 	before(p, s);
 	if (spread_has_sync(spread_of(p), s, SYNC_WRITE))
 		c_line(p, "SYNC();");
 	c_line(p, "for (%s i = 0; i < %d; i++)", c_index_type(p), n);
 	if (n < CUDA_WARP)
-		c_line(p, "	if (%s < %d)", lane(p, CUDA_WARP), n);
+		c_line(p, "	if (%s < %d)", cuda_lane(p, CUDA_WARP), n);
 	c_line(p,
 		"		ST((&%s)[i * %" PRId64 " + %s], LD((&%s)[%s * %" PRId64
 		" + i]));",
 		c_element(p, &s->at), s->n, l, c_element(p, &s->from), l, s->m);
-}
-
-/* ---- matrices ---- */
-
-/* 16 bytes at a time where it is shared memory; of a part, those that are not in
- * memory are zeros. */
-static const char *loader(const printer *p, const kern_access *at,
-	const char *what, bool turned, bool part)
-{
-	bool shared = p->phase->warps > 1 && !part &&
-		      p->k->array.at[at->array].space == KERN_LOCAL;
-
-	return arena_printf(p->a, "%s%s%s%s", what, turned ? "_turned" : "",
-		part ? "_part" : "", shared ? "_shared" : "");
-}
-
-/* Are factors of one byte, whose terms adjoin? */
-static bool is_bytes(const kern_stmt *s)
-{
-	return dtype_is_int(s->type.dt);
-}
-
-/* Are rows f32, of which parts are multiplied? */
-static bool is_split(const printer *p, const kern_stmt *s)
-{
-	return s->type.dt != TN_F32 && p->k->array.at[s->at.array].dtype == TN_F32;
-}
-
-/* How the factors of these elements are loaded: what, behind "mma_". */
-static const char *factors(const printer *p, const kern_stmt *s, const char *what)
-{
-	return arena_printf(p->a, "mma_%s%s",
-		is_bytes(s)	       ? "byte_"
-		: s->type.dt == TN_F32 ? "word_"
-				       : "",
-		what);
-}
-
-static void rows_of(printer *p, const kern_stmt *s)
-{
-	int32_t rows = kern_part_rows(s), terms = kern_part_terms(s);
-	bool part = rows < KERN_MMA_ROWS || terms < kern_mma_terms(s->type.dt);
-
-	c_line(p, "%s(rows, &%s, %" PRId64 "%s);",
-		is_split(p, s) ? arena_printf(p->a, "mma_split%s%s",
-					 s->at_turned ? "_turned" : "",
-					 part ? "_part" : "")
-			       : loader(p, &s->at, factors(p, s, "rows"),
-					 s->at_turned, part),
-		c_element(p, &s->at), s->n,
-		part ? arena_printf(p->a, ", %d, %d", rows, terms) : "");
-}
-
-static void columns_of(printer *p, const kern_stmt *s, int32_t first)
-{
-	int32_t n = kern_part_columns(s) - first, terms = kern_part_terms(s);
-	int64_t at = s->from_turned ? s->m * first : first;
-	bool part = n < KERN_MMA_COLUMNS || terms < kern_mma_terms(s->type.dt);
-
-	if (n > KERN_MMA_COLUMNS)
-		n = KERN_MMA_COLUMNS;
-	c_line(p, "%s(columns, &%s + %" PRId64 ", %" PRId64 "%s);",
-		loader(p, &s->from, factors(p, s, "columns"),
-			s->from_turned && !is_bytes(s), part),
-		c_element(p, &s->from), at, s->m,
-		part ? arena_printf(p->a, ", %d, %d", terms, n) : "");
-}
-
-/* What multiplies: by the dtypes of both factors, where they may differ. */
-static const char *product_of(printer *p, const kern_stmt *s)
-{
-	const char *x = dtype_name(p->k->array.at[s->at.array].dtype);
-	const char *y = dtype_name(p->k->array.at[s->from.array].dtype);
-
-	if (is_bytes(s))
-		return arena_printf(p->a, "mma_%s_%s", x, y);
-	return arena_printf(p->a, "mma_%s%s", is_split(p, s) ? "parts_" : "",
-		dtype_name(s->type.dt));
-}
-
-static void multiply(printer *p, const kern_stmt *s)
-{
-	const char *fn = product_of(p, s);
-
-	c_line(p, "{");
-	p->depth++;
-	c_line(p, "unsigned rows[%d], columns[2];", is_split(p, s) ? 12 : 4);
-	rows_of(p, s);
-	for (int32_t i = 0; 2 * i < kern_part_columns(s); i += 4) {
-		columns_of(p, s, 2 * i);
-		c_line(p, "%s(&%s, &%s, &%s, &%s, rows, columns);", fn,
-			c_name(p, s->acc[i]), c_name(p, s->acc[i + 1]),
-			c_name(p, s->acc[i + 2]), c_name(p, s->acc[i + 3]));
-	}
-	p->depth--;
-	c_line(p, "}");
-}
-
-static void matrix(printer *p, const kern_stmt *s)
-{
-	const char *l = lane(p, CUDA_WARP);
-
-	/* `before` has met for what it reads */
-	if (spread_has_sync(spread_of(p), s, SYNC_WRITE))
-		c_line(p, "SYNC();");
-	if (s->kind == KERN_MMA) {
-		multiply(p, s);
-		return;
-	}
-	for (int32_t i = 0; i < s->n_acc; i++) {
-		const char *r = c_name(p, s->acc[i]);
-		const char *e = arena_printf(p->a,
-			"(&%s)[%" PRId64 " * (%s / 4 + %d) + 2 * (%s %% 4) + %d]",
-			c_element(p, &s->at), s->n, l, 8 * (i / 2 % 2), l,
-			i / 4 * 8 + i % 2);
-
-		if (s->rows > 0)
-			c_line(p, "if (%s / 4 < %d && 2 * (%s %% 4) < %d)", l,
-				s->rows - 8 * (i / 2 % 2), l,
-				s->width - (i / 4 * 8 + i % 2));
-		if (s->kind == KERN_TAKE)
-			c_line(p, "%s = LD(%s);", r, e);
-		else
-			c_line(p, "ST(%s, %s);", e, r);
-	}
 }
 
 /* ---- copies ---- */
@@ -610,6 +491,10 @@ static void async(printer *p, const kern_stmt *s)
 		c_line(p, "COPY_COMMIT();");
 	else if (s->kind == KERN_WAIT)
 		c_line(p, "COPY_WAIT(%d);", s->groups);
+	else if (p->k->array.at[s->at.array].swizzled > 0)
+		c_line(p, "COPY_SWIZZLED(%s, %s, &%s, %" PRId64 ", %d, %d);",
+			is_aligned(p, s->from.array), cuda_swizzled(p, &s->at),
+			c_element(p, &s->from), s->m, s->rows, s->width);
 	else
 		c_line(p, "COPY_ROWS(%s, &%s, %" PRId64 ", &%s, %" PRId64
 			  ", %d, %d);",
@@ -684,7 +569,7 @@ static void open(printer *p)
 	bool block = p->phase->warps > 1;
 
 	c_line(p, "const %s %s = threadIdx.x %% 32;", c_index_type(p),
-		lane(p, CUDA_WARP));
+		cuda_lane(p, CUDA_WARP));
 	for (int32_t i = 1; i < SPREAD_LANES - 1; i++)
 		if (s->lane[i] != 0)
 			c_line(p, "const %s %s = threadIdx.x %% %d;",
@@ -749,7 +634,7 @@ c_kernel *cuda_print(arena *a, const kern_kernel *k)
 		.warp = warp,
 		.by_lane = by_lane,
 		.turn = turn,
-		.matrix = matrix,
+		.matrix = cuda_matrix,
 		.async = async,
 		.open = open,
 		.close = close,

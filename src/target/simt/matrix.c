@@ -281,3 +281,90 @@ SIMT_USED static void simt_mma_f32(
 #define mma_word_columns_turned_shared mma_word_columns_turned
 #define mma_f32(a, b, c, d, x, y) \
 	simt_mma_f32((float *const[4]){ (a), (b), (c), (d) }, (x), (y), __LINE__)
+/*
+ * Of four warps, each with rows of its own, and with the same columns, in an array that
+ * is swizzled as prelude.cu says.
+ */
+SIMT_USED static simt_int simt_swizzled(simt_int e, int row, simt_int elems)
+{
+	const simt_int r = e / row, c = e % row;
+
+	return (c / 64 * (elems / row) + r) * 64 + ((c / 8 % 8) ^ (r % 8)) * 8 + c % 8;
+}
+SIMT_USED static void simt_copy_swizzled(int wide, __UINT16_TYPE__ *to, simt_int at,
+	simt_int elems, int row, const __UINT16_TYPE__ *from, simt_int m, int rows,
+	simt_int line)
+{
+	const int each = wide ? 8 : 1;
+	int i;
+
+	for (i = each * simt_now->lane; i < rows * row; i += each * 32) {
+		const __UINT16_TYPE__ *q = from + m * (i / row) + i % row;
+		__UINT16_TYPE__ *p = to + simt_swizzled(at + i, row, elems);
+
+		if (wide) {
+			simt_copy_async(p, q, 16, line);
+			continue;
+		}
+		simt_touch(q, 2, 0, line);
+		simt_touch(p, 2, 1, line);
+		simt_now->copied[simt_now->lane] = 1;
+		*p = *q;
+	}
+}
+#define COPY_SWIZZLED(wide, array, at, elems, row, from, m, rows, width) \
+	simt_copy_swizzled((wide), (array), (at), (elems), (row), (from), (m), (rows), \
+		__LINE__)
+#define PROXY_FENCE() ((void)(simt_now->copied[simt_now->lane] = 0))
+/*
+ * Where the columns are, as the instruction is told: bytes from the beginning of shared
+ * memory, between every 64 columns, and between every eight rows of 128 bytes.
+ */
+struct simt_columns {
+	simt_word at, next, eight;
+	int turned;
+};
+SIMT_USED static struct simt_columns simt_columns_at(const __UINT16_TYPE__ *array, int turned,
+	simt_int at, simt_int elems, int row)
+{
+	return (struct simt_columns){ (simt_word)array - (simt_word)simt_now->block->shared +
+			(simt_word)(at / row * 128),
+		turned ? 16 : (simt_word)(elems / row * 128), 1024, turned };
+}
+/* Term k of column j. Bits 4 to 6 of its address are exchanged by bits 7 to 9. */
+SIMT_USED static const __UINT16_TYPE__ *simt_column(const struct simt_columns *y, int k, int j)
+{
+	const int r = y->turned ? j : k, c = y->turned ? k : j;
+	const simt_word p = y->at + (simt_word)(c / 64) * y->next +
+		(simt_word)(r / 8) * y->eight + (simt_word)(r % 8 * 128 + c % 64 * 2);
+
+	return (const void *)(simt_now->block->shared + (p ^ (p >> 3 & 0x70)));
+}
+SIMT_USED static void simt_mma_warps(float *const *sum, int columns, int terms,
+	const unsigned *x, struct simt_columns y, float (*value)(unsigned), simt_int line)
+{
+	struct simt_warp *w = simt_now;
+	const int l = w->lane;
+	int t, c, i;
+
+	if (w->block->unfenced)
+		simt_fail(w->block, line, SIMT_NO_FENCE);
+	w->products += l == 0;
+	for (t = 0; t < terms; t += 16)
+		for (c = 0; c < columns; c += 8) {
+			unsigned word[2] = { 0, 0 };
+
+			for (i = 0; i < 4; i++) { /* as simt_mma_columns */
+				const int k = t + 2 * (l % 4) + 8 * (i / 2) + i % 2, j = c + l / 4;
+
+				word[i / 2] |= simt_mma_at(simt_column(&y, k, j), 0, 1, line)
+					<< 16 * (i % 2);
+			}
+			simt_mma(sum + c / 2, x + t / 4, word, value, line);
+		}
+}
+#define MMA_BY_WARPS(type, terms, turned, rows, array, at, elems, row, ...) \
+	simt_mma_warps((float *const[]){ __VA_ARGS__ }, \
+		2 * (int)(sizeof((float *const[]){ __VA_ARGS__ }) / sizeof(float *)), (terms), \
+		(rows), simt_columns_at((array), (turned), (at), (elems), (row)), \
+		from_##type, __LINE__)

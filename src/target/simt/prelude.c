@@ -27,6 +27,7 @@ enum simt_what {
 	SIMT_MANY_COPIES,
 	SIMT_BAD_COPY,
 	SIMT_BAD_WIDE, /* an access of several elements is not aligned */
+	SIMT_NO_FENCE, /* for instructions of several warps */
 	SIMT_WHATS
 };
 /* Why lanes meet: to show each other values, or what they have written, to
@@ -63,6 +64,9 @@ struct simt_warp {
 	unsigned n_copies[32], group[32];
 	int number, lane, turn, why;
 	int step, left; /* to the next lane; lanes that have not met yet */
+	/* by lane: it has copied to shared memory since its last fence */
+	unsigned char copied[32];
+	int products; /* instructions of several warps, since the last barrier */
 };
 struct simt_block {
 	void (*fn)(const struct simt_call *);
@@ -74,6 +78,7 @@ struct simt_block {
 	simt_word n_shared, epoch, random;
 	simt_int failed; /* SIMT_WHATS * line + what + 1 */
 	int n, late;
+	int unfenced; /* a copy had no fence in front of the last barrier */
 };
 _Static_assert(sizeof(struct simt_warp) <= 2048, "simt_memory of simt.c");
 struct simt_index { unsigned x; };
@@ -205,6 +210,26 @@ static int simt_round(struct simt_warp *w)
 	w->epoch += w->why == SIMT_WARP;
 	return 1;
 }
+/* Four warps execute instructions together: equally many. Returns whether they have. */
+static int simt_group_meets(struct simt_block *b, simt_int line)
+{
+	int i, j;
+
+	b->unfenced = 0;
+	for (i = 0; i < b->n; i++) {
+		struct simt_warp *w = &b->warp[i];
+
+		if (w->products != b->warp[i / 4 * 4].products) {
+			simt_fail(b, line, SIMT_WARPS_PART);
+			return 0;
+		}
+		for (j = 0; j < 32; j++)
+			b->unfenced |= w->copied[j];
+	}
+	for (i = 0; i < b->n; i++)
+		b->warp[i].products = 0;
+	return 1;
+}
 /* All warps wait for each other. Returns whether they go on. */
 static int simt_barrier(struct simt_block *b)
 {
@@ -220,6 +245,8 @@ static int simt_barrier(struct simt_block *b)
 		b->warp[i].why = SIMT_SHOW;
 		b->warp[i].epoch++;
 	}
+	if (!simt_group_meets(b, met))
+		return 0;
 	b->epoch++;
 	return met != SIMT_END;
 }
@@ -523,6 +550,7 @@ SIMT_CALLED static void simt_copy_async(
 		return;
 	}
 	w->n_copies[w->lane]++;
+	w->copied[w->lane] = 1;
 	*c = (struct simt_copy){ (char *)to, (const char *)from, n,
 		w->group[w->lane], line };
 	simt_touch(from, n, 0, line);

@@ -115,7 +115,9 @@ const char *simt_failure(int64_t err, int64_t *line)
 		"a copy has another size than 4, 8 or 16 bytes, an address that "
 		"is not a multiple of its size, or goes to other memory than shared",
 		"a lane accesses several elements at once, at an address that is "
-		"not a multiple of their bytes"};
+		"not a multiple of their bytes",
+		"an instruction of several warps reads what was copied without a "
+		"fence, and a barrier behind it"};
 	enum { N = sizeof what / sizeof *what };
 	int64_t n = -1 - err;
 
