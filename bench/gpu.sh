@@ -120,6 +120,13 @@ if command -v python3 >/dev/null; then
 else
 	stage table 120 "$tenon" bench gpu $small
 fi
+# instructions of several warps, which only these GPUs have
+if grep -q 'compute capability 9.0' "$out/machine.txt"; then
+	TENON_MACHINE=cuda/sm_90a stage table_sm_90a 60 "$tenon" bench gpu \
+		--case f16 --repeat 5 $small
+else
+	skip table_sm_90a "the GPU has no matrix instructions of several warps"
+fi
 if [ -n "$small" ]; then
 	skip train "extents are small"
 else

@@ -116,7 +116,7 @@ typedef struct tn_options {
 	 * can do without; 0: as few as possible; -1: as is fastest */
 	int64_t memory_limit;
 	/* NULL: TENON_DEVICE, or "cpu"; "simt", "cuda:0": tenon_device.h. target:
-	 * what kernels are made for, "cuda/sm_90"; NULL: the device's machine */
+	 * what kernels are made for, "cuda/sm_90"; NULL: TENON_MACHINE, or the device's */
 	const char *device, *target;
 } tn_options;
 

@@ -242,7 +242,7 @@ one_core() {
 	stage "examples in documents and headers compile" tools/examples.py
 	stage "docs/api.md is what the header says" \
 		sh -c 'tools/api_md.py | diff docs/api.md - && echo the same'
-	stage "listings in documents" tools/listings.sh README.md docs/tour.md docs/schedule.md docs/kern.md docs/gpu.md docs/export.md
+	stage "listings in documents" tools/listings.sh README.md docs/tour.md docs/schedule.md docs/kern.md docs/gpu.md docs/targets.md docs/export.md
 	stage "docs/onnx.md is what the table says" \
 		sh -c 'tools/onnx_md.sh "$BUILD" | diff docs/onnx.md - && echo the same'
 	stage "man/tenon.1 is what tenon --help says" tools/man.sh $build

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """nvrtc.py [BUILD]: compiles the CUDA C of every golden and example to machine code
-for sm_80 and sm_90, with NVIDIA's run-time compiler, which needs no GPU.
+for sm_80 and sm_90, with NVIDIA's run-time compiler, which needs no GPU; and what the
+machine cuda/sm_90a makes of it, for sm_90a, where warps multiply together.
 
 Fails if a text is refused, or has a warning, or if registers are spilled to
 memory. The library is looked for as the loader does, and in TENON_NVRTC, the
@@ -16,7 +17,8 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ARCHS = ("sm_80", "sm_90")
+ARCHS = {"sm_90": ("sm_80", "sm_90"), "sm_90a": ("sm_90a",)}  # by machine
+WARPGROUPS = re.compile(rb"^\t+MMA_BY_WARPS\(", re.MULTILINE)
 # An opaque row of the host, a program of several processes, a text that is
 # refused: there is no kernel to compile.
 FOLDERS = ("schedule", "kern", "fusion", "inplace", "grad", "cuda")
@@ -52,9 +54,10 @@ def compile_text(lib, text, arch):
     return ok, log.value.decode(errors="replace")
 
 
-def ptx_of(lib, text):
+def ptx_of(lib, text, machine):
     """The PTX of a text that is accepted."""
-    options = [b"--gpu-architecture=compute_90", b"--std=c++17", b"--fmad=false",
+    arch = machine.replace("sm", "compute")
+    options = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", b"--fmad=false",
                b"--device-as-default-execution-space"]
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     lib.nvrtcCreateProgram(ctypes.byref(program), text, b"k.cu", 0, None, None)
@@ -66,13 +69,15 @@ def ptx_of(lib, text):
     return ptx.value.decode(errors="replace")
 
 
-def check_counts(lib, golden, text):
-    """Messages about the instructions that the golden counts: "# ptx: NAME N, NAME N"."""
+def check_counts(lib, golden, text, machine):
+    """Messages about the instructions that the golden counts: "# ptx: NAME N, NAME N",
+    or "# ptx sm_90a: .."."""
+    what = "ptx" if machine == "sm_90" else f"ptx {machine}"
     with open(golden, encoding="utf-8") as f:
-        line = re.search(r"^# ptx: (.*)$", f.read(), re.MULTILINE)
+        line = re.search(rf"^# {what}: (.*)$", f.read(), re.MULTILINE)
     if line is None:
         return []
-    ptx, bad = ptx_of(lib, text), []
+    ptx, bad = ptx_of(lib, text, machine), []
     for name, want in (part.split() for part in line[1].split(",")):
         n = len(re.findall(rf"^\s*{re.escape(name)}\b", ptx, re.MULTILINE))
         if n != int(want):
@@ -80,13 +85,13 @@ def check_counts(lib, golden, text):
     return bad
 
 
-def text_of(build, golden):
+def text_of(build, golden, machine):
     """The CUDA C of the golden's program; None: it has none."""
     with open(golden, encoding="utf-8") as f:
         source = f.read().split("\n# >>>\n")[0]
     if source.count("\n") == 0:
         return None  # the program of another golden
-    done = subprocess.run([os.path.join(build, "tenon"), "explain", "--target=cuda/sm_90",
+    done = subprocess.run([os.path.join(build, "tenon"), "explain", f"--target=cuda/{machine}",
                            "--level=text", "-"], input=source.encode(), capture_output=True,
                           check=False)
     return done.stdout if done.returncode == 0 else None
@@ -94,11 +99,19 @@ def text_of(build, golden):
 
 def check(lib, build, golden):
     """Messages about one golden; None: it has no text."""
-    text = text_of(build, golden)
-    if text is None:
-        return None
-    bad = check_counts(lib, golden, text)
-    for arch in ARCHS:
+    bad, known = [], False
+    for machine in ARCHS:
+        text = text_of(build, golden, machine)
+        if text is not None and (machine == "sm_90" or WARPGROUPS.search(text)):
+            known = True
+            bad += check_text(lib, golden, text, machine)
+    return bad if known else None
+
+
+def check_text(lib, golden, text, machine):
+    """Messages about the CUDA C for a machine."""
+    bad = check_counts(lib, golden, text, machine)
+    for arch in ARCHS[machine]:
         ok, log = compile_text(lib, text, arch)
         if not ok:
             bad.append(f"{golden}: {arch}: refused:\n{log[:2000]}")

@@ -308,7 +308,7 @@ const cli_command cli_explain = {
 	"processes), residues, quotients, scales, recompute, tf32 (on GPUs, where\n"
 	"TENON_TF32=1), settle, fuse, loops, schedule, kern, emit, plan, all (of\n"
 	"these); scatter, products, rows, parts, apart, lanes, chunks, abreast,\n"
-	"clips, guards, ahead, fetch, wide, blocks, tail, sums, stages, locations,\n"
-	"streams, warps (the steps of schedule).\n",
+	"clips, guards, ahead, fetch, wide, blocks, tail, sums, stages, warpgroups,\n"
+	"locations, streams, warps (the steps of schedule).\n",
 	run,
 };

@@ -287,7 +287,7 @@ struct kern_stmt {
 	int32_t rows, width;	/* ASYNC; width: TURN; MMA, TAKE, GIVE: of a part; 0: all;
 				 * rows: TILES */
 	int32_t terms;		/* MMA: of a part, of several warps; 0: all; TILES */
-	int32_t warps;		/* MMA: that execute it together; 0: each for itself */
+	int32_t warps;		/* MMA: that execute it together; 0: each executes it alone */
 	int32_t groups;		/* WAIT */
 	const kern_val *acc;	/* MMA, TAKE, GIVE: registers f32x32, or i32x32; TILES: f32x16,
 				 * or i32x16 */

@@ -126,7 +126,7 @@ void kern_verify_tiles(struct kern_verifier *v, const kern_stmt *s);
 
 /* verify_warpgroup.c: arrays whose rows are swizzled, and what takes them */
 void kern_verify_swizzled(struct kern_verifier *v, int32_t array);
-/* Refuses an access of such an array that is no copy of whole rows. */
+/* Refuses an access of such an array that is not a copy of whole rows. */
 void kern_verify_plain(struct kern_verifier *v, const kern_access *at);
 void kern_verify_warpgroup(struct kern_verifier *v, const kern_stmt *s);
 

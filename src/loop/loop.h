@@ -92,7 +92,7 @@ struct loop_node {
 	 * reads of two bytes; lanes: the columns of an instruction */
 	bool matrix;
 	/* TILE: .. which so many warps of a block execute together, each for rows of its
-	 * own, with the same columns, which lie in swizzled rows; 0: each for itself */
+	 * own, with the same columns, which lie in swizzled rows; 0: each alone */
 	int32_t warps;
 	/* TILE: its sums stay in registers of the warps until the last term is
 	 * added. FOR: 1 + the equation of such a tile, for two nested loops over

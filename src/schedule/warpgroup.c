@@ -73,7 +73,9 @@ static bool have_all(const loop_kernel *k, const loop_node *t, int32_t warps)
 	const loop_node *w = t->up;
 	int64_t rows;
 
-	if (w == NULL || w->kind != LOOP_BLOCK || !w->by_warp || w->var != t->row_var ||
+	while (w != NULL && w->kind == LOOP_BLOCK && !w->by_warp)
+		w = w->up;
+	if (w == NULL || w->kind != LOOP_BLOCK || w->var != t->row_var ||
 		w->size != t->size)
 		return false;
 	for (const loop_node *u = w; u != NULL; u = u->up)

@@ -22,7 +22,8 @@ static fake_cuda_state *fake;
 static const char *const variables[] = {"TENON_CUDA_DRIVER", "TENON_NVRTC",
 	"TENON_NCCL", "FAKE_NCCL_VERSION", "FAKE_NCCL_FAIL",
 	"FAKE_CUDA_VERSION", "FAKE_CUDA_DEVICES", "FAKE_CUDA_COMPUTE",
-	"FAKE_NVRTC_VERSION", "FAKE_NVRTC_FAIL", "TENON_DEVICE"};
+	"FAKE_NVRTC_VERSION", "FAKE_NVRTC_FAIL", "TENON_DEVICE", "TENON_MACHINE",
+	"FAKE_CUDA_EARLY"};
 
 static inline int begin(void **state)
 {

@@ -33,12 +33,12 @@ int32_t spread_by_lane(const spread *s, const kern_stmt *loop);
 /* The loop by lane whose variable f has, or NULL */
 const kern_stmt *spread_own(const spread *s, const kern_form *f);
 kern_val spread_lane(const spread *s, int32_t lanes);
+/* The name of the number of this thread in vectors of so many lanes. */
+const char *cuda_lane(printer *p, int32_t lanes);
 /* The element of this thread's lane, of an access by vectors of so many. */
 kern_access spread_access(
 	const spread *s, const kern_access *at, int32_t lanes);
 
-/* The name of the number of this thread in vectors of so many lanes. */
-const char *cuda_lane(printer *p, int32_t lanes);
 /* matrix.c: products of matrices; an array that is swizzled, an element's number in it,
  * its elements and those of a row */
 void cuda_matrix(printer *p, const kern_stmt *s);

@@ -478,9 +478,9 @@ template <int row, int turned>
 	template <int turned> [[maybe_unused]] static inline void mma_warps_once_##type( \
 		float (&s)[n], const unsigned *x, unsigned long long y) \
 	{ \
-		asm volatile("{.reg .pred add; setp.ne.b32 add, %" f ", 0; " \
+		asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" f ", 0;\n" \
 			"wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." #type "." #type " " \
-			"{" REGS "}, {%" a ", %" b ", %" c ", %" d "}, %" e ", add, 1, 1, %" g ";}" \
+			"{" REGS "}, {%" a ", %" b ", %" c ", %" d "}, %" e ", add, 1, 1, %" g ";\n}" \
 			: OUT : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y), "r"(1), \
 			"n"(turned ? 0 : 1)); \
 	}

@@ -28,11 +28,6 @@ static const char *name(printer *p, kern_val v)
 	return NULL;
 }
 
-const char *cuda_lane(printer *p, int32_t lanes)
-{
-	return c_name(p, spread_lane(spread_of(p), lanes));
-}
-
 static const char *element(printer *p, const kern_access *at, int32_t lanes)
 {
 	kern_access one = spread_access(spread_of(p), at, lanes);

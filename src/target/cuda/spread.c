@@ -23,6 +23,11 @@ kern_val spread_lane(const spread *s, int32_t lanes)
 	return s->lane[log2_of(lanes)];
 }
 
+const char *cuda_lane(printer *p, int32_t lanes)
+{
+	return c_name(p, spread_lane(p->more, lanes));
+}
+
 /* form + stride * number of the lane */
 static const kern_form *of_lane(const spread *s, const kern_form *f,
 	int64_t stride, int32_t lanes)
