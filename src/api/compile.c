@@ -162,8 +162,7 @@ static void add_bodies(tn_context *c, arena *a, compilation *m, plan_exec *x)
 	for (int32_t i = 0; i < m->plan->launch.n; i++) {
 		const ir_loop *l = plan_loop_of(m->plan, i);
 
-		/* a device does not know whether there is another round */
-		if (l != NULL && (l->test == 0 || c->device->is_host))
+		if (l != NULL)
 			plan_exec_body(x, i,
 				api_compile(c, a, compile_body(m, l)));
 	}
@@ -206,8 +205,9 @@ static void count_run(tn_context *c, const plan_exec *x, struct counted before)
 
 	c->stats.n_kept_copies += now.copied - before.copied;
 	c->n_host += now.host - before.host;
-	if (now.host > before.host && plan_exec_n_host(x, &row) > 0)
-		c->host_row = row;
+	if (now.host > before.host && plan_exec_n_host(x, &row) > 0 &&
+		(c->host_row == NULL || strcmp(c->host_row, row) != 0))
+		c->host_row = arena_strdup(c->a, row);
 }
 
 void api_exec_run(tn_context *c, plan_exec *x, const void *const *in,

@@ -177,6 +177,12 @@ static void add_json(str *s, const cuda_found *f)
 		str_add(s, ",\"nccl_missing\":");
 		str_json(s, f->no_nccl);
 	}
+	str_add(s, ",\"cudadevrt\":");
+	str_json(s, f->devrt);
+	if (f->no_devrt != NULL) {
+		str_add(s, ",\"cudadevrt_missing\":");
+		str_json(s, f->no_devrt);
+	}
 	if (f->missing != NULL) {
 		str_add(s, ",\"missing\":");
 		str_json(s, f->missing);
@@ -216,6 +222,12 @@ static void add_lines(str *s, const cuda_found *f)
 			"NCCL     not there: processes of a mesh move tensors "
 			"through the memory of their hosts: %s\n",
 			f->no_nccl);
+	if (f->devrt[0] != '\0')
+		str_printf(s, "loops    the device reads their tests, by %s\n",
+			f->devrt);
+	else if (f->no_devrt != NULL)
+		str_printf(s, "loops    the host reads their tests: %s\n",
+			f->no_devrt);
 	if (f->missing != NULL)
 		str_printf(s, "cuda     not usable: %s\n", f->missing);
 }

@@ -9,9 +9,10 @@
  *   before an opaque row, which the host runs, and at the end,
  *
  * if a launch with checks has run since. The rounds of a loop are launched like the
- * rest, without a look between them. So after a check that failed, nothing has
- * been written that is not private to the run; the indices themselves are clamped
- * in kernels. A run without checks does not wait at all.
+ * rest, without a look between them; those of a loop with a test end after a check
+ * that failed. So after it, nothing has been written that is not private to the run;
+ * the indices themselves are clamped in kernels. A run without checks does not wait
+ * at all.
  */
 #include "plan/exec.h"
 
@@ -167,7 +168,7 @@ static void look_all(plan_exec *x, int32_t s)
 static bool is_of_host(const struct bound *b)
 {
 	const plan_exec *body = b->body;
-	bool any = b->code == NULL && body == NULL;
+	bool any = (b->code == NULL && body == NULL) || b->asks != NULL;
 
 	for (int32_t i = 0; body != NULL && i < body->p->launch.n && !any; i++)
 		any = is_of_host(&body->bound[i]);
@@ -186,12 +187,66 @@ void plan_device_before(plan_exec *x, int32_t s)
 	look_all(x, s);
 }
 
+void plan_device_look(plan_exec *x)
+{
+	if (x->checks->any)
+		look_all(x, x->p->step.n);
+}
+
 static void run_rounds(plan_exec *x, struct bound *b)
 {
 	const plan_exec *body = b->body;
 
 	b->run(b->rounds);
 	x->checks->any = x->checks->any || body->checks->any;
+	if (b->asks == NULL)
+		return;
+	x->checks->n_host++;
+	x->checks->row = b->row;
+}
+
+static void launch_phase(plan_exec *x, struct bound *b, int32_t k)
+{
+	struct checks *c = x->checks;
+	int32_t warps = b->code->phase[k].warps;
+	run_launch call = {.fn = b->fn[k].device,
+		.name = b->code->phase[k].fn,
+		.p = b->p,
+		.n_params = b->l->n_params,
+		.scratch = b->scratch,
+		.locals = x->local,
+		.n_chunks = plan_chunks_of(x, b, k),
+		.n_workers = b->n_workers,
+		.warps = warps,
+		.shared_bytes = warps > 1 ? b->code->shared_bytes : 0,
+		.err = (int64_t *)c->at + 1 + c->cell[b - x->bound]};
+
+	if (call.n_chunks > 0)
+		x->d->launch(x->d, &call);
+	plan_note_copy(x, b, k);
+}
+
+void plan_device_copies(plan_exec *x)
+{
+	for (int32_t i = 0; i < x->p->launch.n; i++) {
+		struct bound *b = &x->bound[i];
+
+		for (int32_t k = 0; b->code != NULL && k < b->code->n_phases;
+			k++)
+			if (b->copies[k] >= 0)
+				launch_phase(x, b, k);
+	}
+}
+
+void plan_device_watch(plan_exec *x, int64_t *state)
+{
+	const struct checks *c = x->checks;
+
+	if (c->n_cells > 0)
+		x->d->watch(x->d, (int64_t *)c->at + 1, c->n_cells, state);
+	for (int32_t i = 0; i < x->p->launch.n; i++)
+		if (x->bound[i].body != NULL)
+			plan_device_watch(x->bound[i].body, state);
 }
 
 void plan_device_step(plan_exec *x, const plan_step *step)
@@ -210,25 +265,8 @@ void plan_device_step(plan_exec *x, const plan_step *step)
 			continue;
 		}
 		c->any = c->any || c->cell[i] >= 0;
-		for (int32_t k = 0; k < b->code->n_phases; k++) {
-			run_launch call = {.fn = b->fn[k].device,
-				.name = b->code->phase[k].fn,
-				.p = b->p,
-				.n_params = b->l->n_params,
-				.scratch = b->scratch,
-				.locals = x->local,
-				.n_chunks = plan_chunks_of(x, b, k),
-				.n_workers = b->n_workers,
-				.warps = b->code->phase[k].warps,
-				.shared_bytes = b->code->phase[k].warps > 1
-							? b->code->shared_bytes
-							: 0,
-				.err = (int64_t *)c->at + 1 + c->cell[i]};
-
-			if (call.n_chunks > 0)
-				x->d->launch(x->d, &call);
-			plan_note_copy(x, b, k);
-		}
+		for (int32_t k = 0; k < b->code->n_phases; k++)
+			launch_phase(x, b, k);
 	}
 }
 
@@ -256,15 +294,14 @@ void plan_device_opaque(plan_exec *x, struct bound *b)
 	x->checks->row = e->opaque->name;
 }
 
-/* The copies of steady inputs were noted, and may not have been made. */
-static void forget_copies(plan_exec *x)
+void plan_forget_copies(plan_exec *x)
 {
 	for (int32_t i = 0; i < x->p->launch.n; i++) {
 		struct bound *b = &x->bound[i];
 
 		memset(b->version, 0, sizeof b->version);
 		if (b->body != NULL)
-			forget_copies(b->body);
+			plan_forget_copies(b->body);
 	}
 }
 
@@ -282,7 +319,7 @@ void plan_device_end(plan_exec *x, bool failed)
 	x->d->cancel(x->d);
 	clear_rooms(x);
 	if (failed)
-		forget_copies(x);
+		plan_forget_copies(x);
 }
 
 int64_t plan_exec_n_host(const plan_exec *x, const char **row)

@@ -30,6 +30,9 @@ struct bound {
 	void (*run)(struct plan_rounds *r);
 	struct plan_rounds *rounds;
 	struct plan_exec *body; /* of that loop */
+	/* of a loop with a test on a device: why the host reads the condition, and not
+	 * the device; or NULL. row: that with its name */
+	const char *asks, *row;
 	/* by phase: the input that it copies; -1: none, or the copy is not kept */
 	int32_t copies[KERN_MAX_PHASES];
 	/* by phase: the array that the copy in scratch was made of, or NULL */
@@ -103,6 +106,9 @@ typedef struct plan_runs {
 } plan_runs;
 /* n runs, or fewer, one after another (exec.c). */
 void plan_exec_runs(plan_exec *x, const plan_runs *r);
+/* On a device, before runs that it repeats by itself: makes the copies of steady
+ * inputs that they would make first. */
+void plan_exec_ahead(plan_exec *x, const plan_runs *r);
 
 /* ---- device.c ---------------------------------------------------------- */
 
@@ -113,6 +119,14 @@ void plan_device_begin(plan_exec *x);
  * follow. s = number of steps: at the end. */
 void plan_device_before(plan_exec *x, int32_t s);
 void plan_device_step(plan_exec *x, const plan_step *step);
+/* Sees whether checks have failed, in the body of a loop. */
+void plan_device_look(plan_exec *x);
+/* After failed checks of launches of x, and of bodies in it, conditions with this
+ * state hold no more. */
+void plan_device_watch(plan_exec *x, int64_t *state);
+void plan_device_copies(plan_exec *x);
+/* Copies of steady inputs, and those in bodies: they may not have been made. */
+void plan_forget_copies(plan_exec *x);
 void plan_device_opaque(plan_exec *x, struct bound *b);
 /* failed: nothing of the run may have happened. */
 void plan_device_end(plan_exec *x, bool failed);

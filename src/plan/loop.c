@@ -7,12 +7,19 @@
  *     n - 1     buffer ..       the result       y[n - 1]
  *
  * With a test, it is not known which round is the last one: the results are copied
- * at the end. Only the host runs such a loop.
+ * at the end.
  *
  * Rows are read and written where they are, and a round allocates nothing. What
  * is the same in every round is a steady input of the body: its copies in another
  * order are made once, in the first round. On a device with memory of its own all
  * of that lies there, and the host launches the rounds without waiting.
+ *
+ * A test that a device can read (repeat) is not waited for either: the host launches
+ *
+ *     y = h;  again as long as y says so { room = round of y;  y = room }
+ *
+ * and a branch, which is a loop of at most one round, writes y itself. Else the host
+ * reads the test before each round.
  */
 #include "plan/exec.h"
 
@@ -44,6 +51,7 @@ struct plan_rounds {
 	int64_t n_runs; /* of this loop, so far */
 	int64_t together; /* rounds, on a device */
 	int64_t n_done; /* with a test: rounds so far */
+	int64_t *state; /* of what the device repeats; NULL: the host runs rounds */
 };
 
 const ir_loop *plan_loop_of(const plan *p, int32_t i)
@@ -71,12 +79,23 @@ static void set_carried(struct plan_rounds *r, int64_t i)
 	}
 }
 
-/* Is there round i, whose operands are set? */
+/* Is there round i, whose operands are set? On a device with memory of its own the
+ * host waits for the answer, and for checks of the round before. */
 static bool goes_on(const struct plan_rounds *r)
 {
+	run_device *d = r->x->d;
 	int32_t k = r->l->test - 1;
+	int64_t copy = 0;
+	const void *at = r->in[k < 0 ? 0 : k];
 
-	return k < 0 || dtype_load_i64(r->b->type[k].dtype, r->in[k], 0) != 0;
+	if (k < 0)
+		return true;
+	if (!d->is_host) {
+		plan_device_look(r->body);
+		d->get(d, &copy, at, r->out_bytes[k]);
+		at = &copy;
+	}
+	return dtype_load_i64(r->b->type[k].dtype, at, 0) != 0;
 }
 
 static bool before_round(void *arg, int64_t i)
@@ -84,7 +103,8 @@ static bool before_round(void *arg, int64_t i)
 	struct plan_rounds *r = arg;
 	int32_t n_out = r->l->body->output.n, n = r->l->n_carried;
 
-	if (!r->x->d->is_host && i > 0 && i % r->together == 0)
+	if (!r->x->d->is_host && r->l->test == 0 && i > 0 &&
+		i % r->together == 0)
 		r->x->d->start(r->x->d);
 	set_carried(r, i);
 	if (!goes_on(r))
@@ -98,14 +118,14 @@ static bool before_round(void *arg, int64_t i)
 	return true;
 }
 
-/* Results of a loop with a test, on the host. */
+/* Results of a loop with a test whose rounds the host has run. */
 static void copy_results(const struct plan_rounds *r)
 {
 	int32_t n_out = r->l->body->output.n;
 
 	for (int32_t k = 0; k < r->l->n_carried; k++)
 		if (r->out_bytes[k] > 0)
-			memcpy(r->b->p[k],
+			r->x->d->copy(r->x->d, r->b->p[k],
 				r->n_done == 0 ? r->b->p[n_out + k]
 					       : r->room[(r->n_done - 1) & 1][k],
 				r->out_bytes[k]);
@@ -150,16 +170,158 @@ static void set_same(struct plan_rounds *r)
 	}
 }
 
+/* ---- on a device that reads the test itself ---- */
+
+/* What is noted for a run, up to MOST_NOTED + 1; as deep as loops are. */
+static int64_t n_noted(const plan_exec *x)
+{
+	int64_t n = 0, inner;
+
+	for (int32_t i = 0; i < x->p->launch.n && n <= MOST_NOTED; i++) {
+		const ir_loop *l = plan_loop_of(x->p, i);
+
+		if (l == NULL)
+			n += x->bound[i].code->n_phases;
+		else if (mul_ok(n_noted(x->bound[i].body),
+				 l->test > 0 ? 1 : l->n, &inner))
+			n += l->n_carried + (inner > MOST_NOTED ? MOST_NOTED + 1
+								: inner);
+		else
+			n = MOST_NOTED + 1;
+	}
+	return n > MOST_NOTED ? MOST_NOTED + 1 : n;
+}
+
+/* So many loops with a test are within each other, if the device runs them. */
+static int32_t depth_of(const plan_exec *x)
+{
+	int32_t most = 0;
+
+	for (int32_t i = 0; i < x->p->launch.n; i++) {
+		const ir_loop *l = plan_loop_of(x->p, i);
+		int32_t n = l == NULL ? 0
+			: depth_of(x->bound[i].body) + (l->test > 0);
+
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* What the host does in a run; NULL: nothing. */
+static const char *part_of_host(const plan_exec *x)
+{
+	const char *part = NULL;
+
+	for (int32_t i = 0; i < x->p->launch.n && part == NULL; i++) {
+		const struct bound *b = &x->bound[i];
+
+		if (b->asks != NULL)
+			part = b->asks;
+		else if (b->body != NULL)
+			part = part_of_host(b->body);
+		else if (b->code == NULL)
+			part = arena_printf(x->a, "the host runs %s in it",
+				b->l->eqn->opaque->name);
+	}
+	return part;
+}
+
+/* Why the host has to read the test; NULL: the device does. */
+static const char *why_host(const struct plan_rounds *r)
+{
+	const plan_exec *body = r->body;
+	run_device *d = r->x->d;
+	const char *part = part_of_host(body);
+
+	if (part != NULL)
+		return part;
+	if (body->times != NULL)
+		return "rounds are timed one by one";
+	if (r->l->n > 1 && r->l->n_rows > 0)
+		return "each round reads a row of its own";
+	if (depth_of(body) >= RUN_REPEAT_DEPTH)
+		return "too many loops with a test are within each other";
+	if (n_noted(body) > MOST_NOTED)
+		return "a round consists of too many kernels";
+	return d->no_repeat(d);
+}
+
+static void copy_carried(
+	const struct plan_rounds *r, void *const *to, void *const *from)
+{
+	for (int32_t k = 0; k < r->l->n_carried; k++)
+		r->x->d->copy(r->x->d, to[k], from[k], r->out_bytes[k]);
+}
+
+/* A round is noted once. It must not rely on copies that a run of it in a loop in it
+ * has made: perhaps there was no round. */
+static void note_round(struct plan_rounds *r, const plan_runs *one)
+{
+	const plan_exec *body = r->body;
+
+	plan_exec_runs(r->body, one);
+	for (int32_t i = 0; i < body->p->launch.n; i++)
+		if (body->bound[i].body != NULL)
+			plan_forget_copies(body->bound[i].body);
+}
+
+static void run_repeated(struct plan_rounds *r)
+{
+	run_device *d = r->x->d;
+	void *const *result = r->b->p, *const *operand = result + r->l->body->output.n;
+	bool is_branch = r->l->n == 1;
+	const run_repeat repeat = {result[r->l->test - 1],
+		r->out_bytes[r->l->test - 1], r->state, r->l->n};
+	const plan_runs one = {1, NULL, NULL, r->in, r->version, r->out};
+
+	for (int32_t k = 0; k < r->l->n_carried + r->l->n_rows; k++)
+		r->in[k] = is_branch || k >= r->l->n_carried ? operand[k]
+							     : result[k];
+	for (int32_t k = 0; k < r->l->n_carried; k++)
+		r->out[k] = is_branch ? result[k] : (void *)r->room[0][k];
+	copy_carried(r, result, operand);
+	d->fill(d, r->state, 0, RUN_REPEAT_BYTES);
+	plan_device_watch(r->x, r->state);
+	plan_exec_ahead(r->body, &one);
+	d->repeat(d, &repeat);
+	note_round(r, &one);
+	if (!is_branch) {
+		copy_carried(r, result, (void *const *)r->room[0]);
+		plan_device_watch(r->body, r->state);
+	}
+	d->repeated(d);
+}
+
+/* ---- the whole ---- */
+
 static void run_rounds(struct plan_rounds *r)
 {
 	const plan_runs runs = {r->l->n, before_round, r, r->in, r->version,
 		r->out};
 
 	set_same(r);
+	if (r->state != NULL) {
+		run_repeated(r);
+		return;
+	}
 	r->n_done = 0;
 	plan_exec_runs(r->body, &runs);
 	if (r->l->test > 0)
 		copy_results(r);
+}
+
+/* Who reads the test on a device with memory of its own. */
+static void choose_reader(struct plan_rounds *r)
+{
+	plan_exec *x = r->x;
+
+	r->b->asks = why_host(r);
+	if (r->b->asks == NULL)
+		r->state = x->d->alloc(x->d, x->a, RUN_REPEAT_BYTES);
+	else
+		r->b->row = arena_printf(x->a,
+			"%s, whose test the host reads: %s",
+			r->b->l->eqn->opaque->name, r->b->asks);
 }
 
 void plan_exec_body(plan_exec *x, int32_t i, plan_exec *body)
@@ -196,4 +358,6 @@ void plan_exec_body(plan_exec *x, int32_t i, plan_exec *body)
 	r->b->rounds = r;
 	r->b->body = body;
 	r->b->run = run_rounds;
+	if (l->test > 0 && !x->d->is_host)
+		choose_reader(r);
 }

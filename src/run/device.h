@@ -44,6 +44,16 @@ typedef struct run_launch {
 } run_launch;
 enum { RUN_NO_ERROR = -1 };
 
+/* What a device does again as long as a condition holds, without the host. */
+typedef struct run_repeat {
+	const void *test; /* it holds if one of n bytes there is not 0 */
+	size_t n;
+	/* of the device, 0 at first: how often it held; 1: it holds no more */
+	int64_t *state;
+	int64_t most; /* it holds so often, at most; 1: what follows is a branch */
+} run_repeat;
+enum { RUN_REPEAT_BYTES = 2 * sizeof(int64_t), RUN_REPEAT_DEPTH = 4 };
+
 typedef struct run_usage {
 	size_t bytes_used, bytes_reserved;
 	int64_t n_launches, n_graphs;
@@ -124,6 +134,16 @@ struct run_device {
 	void (*start)(run_device *d);
 	void (*finish)(run_device *d);
 	void (*cancel)(run_device *d);
+	/* What is called from repeat to repeated happens as long as the condition
+	 * holds, which the device reads before each time. Between begin and finish;
+	 * without what the host waits for; at most RUN_REPEAT_DEPTH within each other.
+	 * no_repeat: why the device cannot, or NULL. watch: if one of n checks (err of
+	 * a launch) has failed, then no condition with this state holds any more. NULL
+	 * for the CPU. */
+	const char *(*no_repeat)(run_device *d);
+	void (*repeat)(run_device *d, const run_repeat *r);
+	void (*repeated)(run_device *d);
+	void (*watch)(run_device *d, const void *err, int32_t n, int64_t *state);
 	/* The stream of the driver on which it works; its work waits for what another
 	 * stream has to do (follow), or the other way (lead). NULL for the CPU. */
 	void *(*stream)(run_device *d);

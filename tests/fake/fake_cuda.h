@@ -10,7 +10,7 @@
  * Whoever copies from memory that is not the device's, or calls without a current
  * context, ends the process with a message.
  *
- *   FAKE_CUDA_VERSION   of the driver: 12040        FAKE_NVRTC_VERSION   12.4
+ *   FAKE_CUDA_VERSION   of the driver: 12080        FAKE_NVRTC_VERSION   12.4
  *   FAKE_CUDA_DEVICES   their number: 1             FAKE_NVRTC_FAIL      rejects all
  *   FAKE_CUDA_COMPUTE   90                          FAKE_CUDA_EARLY      early
  *   FAKE_CUDA_BYTES     memory of a device
@@ -44,6 +44,8 @@ typedef struct fake_cuda {
 	/* what the user has not returned */
 	int64_t n_memory, n_pinned, n_streams, n_events, n_loaded, n_contexts;
 	int64_t n_graphs, n_graph_launches, n_captured;
+	int64_t n_links;	   /* not returned */
+	int64_t n_nodes, n_rounds; /* nodes added to graphs; bodies that ran */
 } fake_cuda_state;
 
 /* What a compiled unit has for each kernel: one block of a launch. Returns 0, or
@@ -61,6 +63,8 @@ typedef bool fake_call(void *arg);
 typedef void fake_read(void *to, const void *from, size_t n);
 /* "FAKECODE", size, a shared object */
 #define FAKE_MAGIC "FAKECODE"
+/* .. that is not linked yet */
+#define FAKE_PART "FAKEPART"
 
 /* Of the library between processes: dlsym(library, "fake_nccl"). */
 typedef struct fake_nccl {

@@ -160,8 +160,25 @@ static bool run_op(op *o)
 		break;
 	case WAIT:
 		return await_event(o);
+	case ASSIGN:
+		fake_set_condition(o->handle, (unsigned)o->byte);
+		break;
+	case IF:
+	case WHILE:
+		fake_run_condition(o);
+		break;
 	}
 	return true;
+}
+
+void fake_run_op(op *o)
+{
+	(void)run_op(o);
+}
+
+bool fake_has(const void *p, size_t n)
+{
+	return find(p, n) != NULL;
 }
 
 static bool run_first(stream *s)
@@ -174,7 +191,7 @@ static bool run_first(stream *s)
 	if (s->first == NULL)
 		s->last = &s->first;
 	s->n_calls -= o->kind == CALL;
-	free(o);
+	fake_free_op(o);
 	return true;
 }
 
@@ -270,13 +287,10 @@ EXPORT result fake_cuda_call(stream *s, fake_call *call, void *arg)
 
 result fake_queue(stream *s, const op *o)
 {
-	op *copy = malloc(sizeof *copy);
+	op *copy = fake_copy_op(o);
 
-	*copy = *o;
-	copy->next = NULL;
 	if (s->recorded != NULL) {
-		*s->recorded->last = copy;
-		s->recorded->last = &copy->next;
+		fake_append(s->recorded, copy);
 		fake_state.n_captured++;
 		return OK;
 	}
@@ -320,7 +334,7 @@ EXPORT result cuInit(unsigned flags)
 
 EXPORT result cuDriverGetVersion(int *version)
 {
-	*version = (int)setting("FAKE_CUDA_VERSION", 12040);
+	*version = (int)setting("FAKE_CUDA_VERSION", 12080);
 	return OK;
 }
 
@@ -334,6 +348,7 @@ static const struct {
 	{BAD_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
 	{BAD_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
 	{NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+	{BAD_FILE, "CUDA_ERROR_FILE_NOT_FOUND", "file not found"},
 	{ILLEGAL, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access"},
 	{NO_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
 		"too many resources requested for launch"},
@@ -608,6 +623,16 @@ EXPORT result cuMemsetD8Async(
 
 /* ---- modules and launches ---------------------------------------------- */
 
+/* What a kernel calls to set a condition. */
+static void bind_condition(void *handle)
+{
+	void (*set)(unsigned long long, unsigned) = fake_set_condition;
+	void *at = dlsym(handle, "fake_set_condition");
+
+	if (at != NULL)
+		memcpy(at, &set, sizeof set);
+}
+
 EXPORT result cuModuleLoadData(module **m, const void *image)
 {
 	result r = fake_enter();
@@ -631,6 +656,7 @@ EXPORT result cuModuleLoadData(module **m, const void *image)
 	unlink(path);
 	if ((*m)->handle == NULL)
 		fake_stop(dlerror());
+	bind_condition((*m)->handle);
 	fake_state.n_modules++;
 	fake_state.n_loaded++;
 	return fake_leave(OK);
@@ -646,17 +672,10 @@ EXPORT result cuModuleUnload(module *m)
 	return fake_leave(r);
 }
 
-struct function {
-	struct function *next;
-	fake_block *fn;
-	fake_memory *room;
-	const int *n; /* params */
-	int shared;   /* that were asked for */
-};
-static struct function *functions;
+static function *functions;
 
 EXPORT result cuModuleGetFunction(
-	struct function **f, module *m, const char *name)
+	function **f, module *m, const char *name)
 {
 	result r = fake_enter();
 	void *at = dlsym(m->handle, name);
@@ -675,7 +694,7 @@ EXPORT result cuModuleGetFunction(
 	return fake_leave(OK);
 }
 
-EXPORT result cuFuncSetAttribute(struct function *f, int which, int value)
+EXPORT result cuFuncSetAttribute(function *f, int which, int value)
 {
 	result r = fake_enter();
 
@@ -685,33 +704,42 @@ EXPORT result cuFuncSetAttribute(struct function *f, int which, int value)
 	return fake_leave(OK);
 }
 
-#ifndef FAKE_LACKS
-EXPORT result cuLaunchKernel(struct function *f, unsigned grid, unsigned grid_y,
-	unsigned grid_z, unsigned block, unsigned block_y, unsigned block_z,
-	unsigned shared, stream *s, void **params, void **extra)
+result fake_launch(op *o, const function *f, const unsigned grid[3],
+	const unsigned block[3], unsigned shared, void **params)
 {
-	result r = fake_enter();
-	op o = {.kind = LAUNCH, .fn = f->fn, .grid = grid, .block = block,
-		.shared = shared, .room = f->room(block / 32, shared)};
-
-	if (r != OK)
-		return fake_leave(r);
-	if (fake_state.fail_launch > 0 && --fake_state.fail_launch == 0) {
-		if (s->recorded != NULL)
-			s->recorded->is_refused = true;
-		return fake_leave(NO_RESOURCES);
-	}
-	if (grid == 0 || grid_y != 1 || grid_z != 1 || block % 32 != 0 ||
-		block == 0 || block > 1024 || block_y != 1 || block_z != 1 ||
-		(shared > 48 << 10 && (int)shared > f->shared) ||
-		extra != NULL)
-		return fake_leave(INVALID);
+	if (fake_state.fail_launch > 0 && --fake_state.fail_launch == 0)
+		return NO_RESOURCES;
+	if (grid[0] == 0 || grid[1] != 1 || grid[2] != 1 || block[0] % 32 != 0 ||
+		block[0] == 0 || block[0] > 1024 || block[1] != 1 ||
+		block[2] != 1 ||
+		(shared > 48 << 10 && (int)shared > f->shared))
+		return INVALID;
+	*o = (op){.kind = LAUNCH, .fn = f->fn, .grid = grid[0],
+		.block = block[0], .shared = shared,
+		.room = f->room(block[0] / 32, shared)};
 	if (*f->n > MAX_PARAMS)
 		fake_stop("too many params");
 	for (int i = 0; i < *f->n; i++) /* each has 8 bytes */
-		memcpy(&o.param[i], params[i], 8);
+		memcpy(&o->param[i], params[i], 8);
 	fake_state.n_launches++;
-	return fake_leave(fake_queue(s, &o));
+	return OK;
+}
+
+#ifndef FAKE_LACKS
+EXPORT result cuLaunchKernel(function *f, unsigned grid, unsigned grid_y,
+	unsigned grid_z, unsigned block, unsigned block_y, unsigned block_z,
+	unsigned shared, stream *s, void **params, void **extra)
+{
+	const unsigned g[3] = {grid, grid_y, grid_z};
+	const unsigned b[3] = {block, block_y, block_z};
+	result r = fake_enter();
+	op o;
+
+	if (r != OK || extra != NULL)
+		return fake_leave(r != OK ? r : INVALID);
+	r = fake_launch(&o, f, g, b, shared, params);
+	if (r == NO_RESOURCES && s->recorded != NULL)
+		s->recorded->is_refused = true;
+	return fake_leave(r != OK ? r : fake_queue(s, &o));
 }
 #endif
-

@@ -21,6 +21,7 @@ enum {
 	BAD_UPDATE = 910,
 	ILLEGAL = 700,
 	NO_RESOURCES = 701,
+	BAD_FILE = 301,
 	MAX_PARAMS = 256
 };
 
@@ -34,7 +35,10 @@ typedef struct memory {
 } memory;
 
 typedef struct op {
-	enum { PUT, GET, COPY, ROWS, FILL, LAUNCH, RECORD, WAIT, CALL } kind;
+	enum {
+		PUT, GET, COPY, ROWS, FILL, LAUNCH, RECORD, WAIT, CALL,
+		ASSIGN, IF, WHILE /* ASSIGN: a handle gets its first value */
+	} kind;
 	struct op *next;
 	char *to;
 	const char *from;
@@ -49,11 +53,15 @@ typedef struct op {
 	struct event *event;
 	struct stream *of; /* WAIT: the stream that records the event .. */
 	int64_t at;	   /* .. so many times */
+	struct graph *body; /* IF, WHILE */
+	uint64_t handle;    /* and ASSIGN */
 } op;
 
 typedef struct graph {
 	op *first, **last;
 	bool is_refused; /* what was recorded has failed */
+	op *tail;	 /* of a graph that is made node by node */
+	bool has_exec;	 /* .. and has been made an executable one */
 } graph;
 
 typedef struct stream {
@@ -82,5 +90,32 @@ void fake_try(stream *s);
 void fake_add_stream(stream *s);
 void fake_drop_stream(stream *s);
 result fake_queue(stream *s, const op *o);
+
+typedef struct function {
+	struct function *next;
+	fake_block *fn;
+	fake_memory *room;
+	const int *n; /* params */
+	int shared;   /* that were asked for */
+} function;
+/* What a launch is as an op; or why it is refused. */
+result fake_launch(op *o, const function *f, const unsigned grid[3],
+	const unsigned block[3], unsigned shared, void **params);
+/* Is it memory of the device? */
+bool fake_has(const void *p, size_t n);
+void fake_run_op(op *o);
+
+/* fake_stream.c: graphs, with the bodies in them */
+void fake_append(graph *g, op *o);
+op *fake_copy_op(const op *o);
+void fake_free_op(op *o);
+graph *fake_new_graph(void);
+
+/* fake_cond.c: conditions */
+void fake_set_condition(unsigned long long handle, unsigned value);
+void fake_run_condition(const op *o);
+/* Queues the first values of all handles. */
+result fake_assign(stream *s, const graph *g);
+void fake_check_bodies(const graph *g);
 
 #endif

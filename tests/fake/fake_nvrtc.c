@@ -27,6 +27,7 @@ enum { OK, BAD_INPUT = 3, BAD_OPTION = 5, FAILED = 6 };
 typedef struct program {
 	char *text, *code;
 	size_t n_code;
+	bool is_part; /* it is to be linked */
 	char log[4096];
 } program;
 
@@ -111,6 +112,43 @@ static void add_kernel(buffer *t, const char *head)
 	say(t, line);
 }
 
+static const char kernel[] = "\nextern \"C\" __global__ void ";
+
+/* C of a text that has no prelude, but sets conditions; NULL: it is not that. */
+static char *translated_plain(const char *cuda)
+{
+	buffer t = {0};
+	const char *at = strstr(cuda, "extern \"C\" __device__ void "
+				      "cudaGraphSetConditional("), *end;
+
+	if (at == NULL)
+		return NULL;
+	for (int i = 0; simt_prelude[i] != NULL; i++)
+		say(&t, simt_prelude[i]);
+	say(&t, grid);
+	say(&t, "void (*fake_set_condition)(unsigned long long, unsigned);\n"
+		"#define cudaGraphSetConditional fake_set_condition\n");
+	add(&t, cuda, (size_t)(at - cuda));
+	cuda = strchr(at, ';') + 1;
+	for (at = cuda; (end = strstr(at, kernel)) != NULL;
+		at = strchr(end + strlen(kernel), '(')) {
+		const char *name = end + strlen(kernel);
+
+		add(&t, at, (size_t)(end - at));
+		say(&t, "\nKERNEL(");
+		add(&t, name, strcspn(name, "("));
+		say(&t, ")");
+	}
+	say(&t, at);
+	at = cuda = strdup(t.at);
+	while ((at = strstr(at, "\nKERNEL(")) != NULL) {
+		at += strlen("\nKERNEL(");
+		add_kernel(&t, at);
+	}
+	free((char *)(uintptr_t)cuda);
+	return t.at;
+}
+
 /* C of CUDA C; NULL: it does not begin with the prelude. */
 static char *translated(const char *cuda)
 {
@@ -185,7 +223,8 @@ static bool run_compiler(const char *dir, const char *source, size_t n)
 
 static int compile(program *p)
 {
-	char dir[] = "/tmp/fake-nvrtc-XXXXXX", path[64], *c = translated(p->text);
+	char dir[] = "/tmp/fake-nvrtc-XXXXXX", path[64];
+	char *c = p->is_part ? translated_plain(p->text) : translated(p->text);
 	static const char *const names[] = {"k.c", "k.so", "log"};
 	size_t n = 0;
 	bool ok;
@@ -208,7 +247,7 @@ static int compile(program *p)
 
 		p->n_code = n + 16;
 		p->code = malloc(p->n_code);
-		memcpy(p->code, FAKE_MAGIC, 8);
+		memcpy(p->code, p->is_part ? FAKE_PART : FAKE_MAGIC, 8);
 		memcpy(p->code + 8, &size, 8);
 		memcpy(p->code + 16, c, n);
 	}
@@ -275,6 +314,8 @@ EXPORT int nvrtcCompileProgram(program *p, int n, const char *const *option)
 	for (int i = 0; i < n; i++) {
 		has_arch = has_arch || !strncmp(option[i], "--gpu-arch", 10);
 		is_exact = is_exact || !strcmp(option[i], "--fmad=false");
+		p->is_part = p->is_part ||
+			!strcmp(option[i], "--relocatable-device-code=true");
 	}
 	if (!has_arch || !is_exact)
 		return BAD_OPTION;

@@ -105,36 +105,64 @@ EXPORT result cuEventQuery(event *e)
 
 /* ---- graphs ------------------------------------------------------------ */
 
-static graph *new_graph(void)
+graph *fake_new_graph(void)
 {
 	graph *g = calloc(1, sizeof *g);
 
 	g->last = &g->first;
-	fake_state.n_graphs++;
 	return g;
+}
+
+static graph *new_graph(void)
+{
+	fake_state.n_graphs++;
+	return fake_new_graph();
+}
+
+void fake_append(graph *g, op *o)
+{
+	*g->last = o;
+	g->last = &o->next;
+}
+
+static void take(graph *to, const graph *from);
+
+op *fake_copy_op(const op *o)
+{
+	op *copy = malloc(sizeof *copy);
+
+	*copy = *o;
+	copy->next = NULL;
+	if (o->body != NULL) {
+		copy->body = fake_new_graph();
+		take(copy->body, o->body);
+	}
+	return copy;
 }
 
 static void empty(graph *g)
 {
 	for (op *next, *o = g->first; o != NULL; o = next) {
 		next = o->next;
-		free(o);
+		fake_free_op(o);
 	}
 	g->first = NULL;
 	g->last = &g->first;
 }
 
+void fake_free_op(op *o)
+{
+	if (o->body != NULL)
+		empty(o->body);
+	free(o->body);
+	free(o);
+}
+
 static void take(graph *to, const graph *from)
 {
 	empty(to);
-	for (const op *o = from->first; o != NULL; o = o->next) {
-		op *copy = malloc(sizeof *copy);
-
-		*copy = *o;
-		copy->next = NULL;
-		*to->last = copy;
-		to->last = &copy->next;
-	}
+	for (const op *o = from->first; o != NULL; o = o->next)
+		fake_append(to, fake_copy_op(o));
 }
 
 EXPORT result cuStreamBeginCapture_v2(stream *s, int mode)
@@ -178,6 +206,10 @@ EXPORT result cuGraphInstantiateWithFlags(
 	(void)flags;
 	if (r != OK)
 		return fake_leave(r);
+	fake_check_bodies(g);
+	if (g->tail != NULL && g->has_exec)
+		fake_stop("a second executable graph with conditions");
+	g->has_exec = true;
 	*x = new_graph();
 	take(*x, g);
 	return fake_leave(OK);
@@ -221,6 +253,7 @@ EXPORT result cuGraphLaunch(graph *x, stream *s)
 	if (r != OK)
 		return fake_leave(r);
 	fake_state.n_graph_launches++;
+	r = fake_assign(s, x);
 	for (const op *o = x->first; r == OK && o != NULL; o = o->next)
 		r = fake_queue(s, o);
 	return fake_leave(r);

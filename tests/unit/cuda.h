@@ -20,7 +20,7 @@ static fake_cuda_state *fake;
 
 /* Variables that a test sets are unset before the next one. */
 static const char *const variables[] = {"TENON_CUDA_DRIVER", "TENON_NVRTC",
-	"TENON_NCCL", "FAKE_NCCL_VERSION", "FAKE_NCCL_FAIL",
+	"TENON_NCCL", "TENON_CUDADEVRT", "FAKE_NCCL_VERSION", "FAKE_NCCL_FAIL",
 	"FAKE_CUDA_VERSION", "FAKE_CUDA_DEVICES", "FAKE_CUDA_COMPUTE",
 	"FAKE_NVRTC_VERSION", "FAKE_NVRTC_FAIL", "TENON_DEVICE", "TENON_MACHINE",
 	"FAKE_CUDA_EARLY"};
@@ -41,6 +41,7 @@ static inline int begin(void **state)
 	setenv("TENON_CUDA_DRIVER", FAKE_DRIVER, 1);
 	setenv("TENON_NVRTC", FAKE_NVRTC, 1);
 	setenv("TENON_NCCL", FAKE_NCCL, 1);
+	setenv("TENON_CUDADEVRT", FAKE_DEVRT, 1);
 	*fake = (fake_cuda_state){.bytes = (size_t)1 << 32};
 	return 0;
 }
@@ -52,7 +53,7 @@ static inline int end(void **state)
 	return fake->n_memory == 0 && fake->n_pinned == 0 &&
 			fake->n_streams == 0 && fake->n_events == 0 &&
 			fake->n_loaded == 0 && fake->n_contexts == 0 &&
-			fake->n_graphs == 0
+			fake->n_graphs == 0 && fake->n_links == 0
 		? 0
 		: -1;
 }

@@ -33,7 +33,7 @@ static const struct missing {
 	{"FAKE_NVRTC_VERSION", "11.8", "cuda", TN_ECOMPILE, "cuda.nvrtc",
 		"version 11.8 is too old"},
 	{"FAKE_NVRTC_VERSION", "13.0", "cuda", TN_ECOMPILE, "cuda.nvrtc",
-		"version 13.0 makes code that the driver, of CUDA 12.4, "
+		"version 13.0 makes code that the driver, of CUDA 12.8, "
 		"cannot load"},
 	{"TENON_DEVICE", "cuda:x", NULL, TN_EINVAL, "device.name",
 		"no device \"cuda:x\""},

@@ -12,10 +12,14 @@
  *   TENON_NCCL          the file of NCCL, between devices of several processes;
  *                       else libnccl.so.2 and libnccl.so, also in /usr/local/cuda
  *
+ *   TENON_CUDADEVRT     the file of libcudadevrt.a, for conditions that the device
+ *                       reads; else beside NVRTC or in /usr/local/cuda
+ *
  *   load.c     finds the libraries         current.c  the driver's context, errors
  *   memory.c   memory, in segments         module.c   texts become functions
  *   device.c   one device: copies, launches; which there are
  *   graph.c    what a program does, as graphs
+ *   cond.c     graphs with conditions         again.c    kernels that read them
  *   nccl.c     memory goes to devices of other processes
  */
 #ifndef RUN_CUDA_H
@@ -43,6 +47,8 @@ typedef struct cuda_found {
 	/* for meshes; "" if there is none, and why */
 	const char *nccl, *no_nccl;
 	int32_t nccl_version; /* 22809: 2.28.9 */
+	/* for loops with a test; "" if the host reads it, and why */
+	const char *devrt, *no_devrt;
 	int32_t n;
 	struct cuda_card {
 		char name[96];

@@ -308,6 +308,7 @@ static void close_device(void *what)
 	if (d->l.push(d->context) == CU_OK) {
 		cuda_peers_end(d);
 		(void)d->l.stream_wait(d->stream);
+		cuda_again_end(d);
 		cuda_modules_end(d);
 		cuda_memory_end(d);
 		cuda_end(d);
@@ -406,6 +407,10 @@ run_device *cuda_open(arena *a, int32_t number, const char *cache_dir)
 		.start = cuda_start,
 		.finish = cuda_finish,
 		.cancel = cuda_cancel,
+		.no_repeat = cuda_no_repeat,
+		.repeat = cuda_repeat,
+		.repeated = cuda_repeated,
+		.watch = cuda_watch,
 		.stream = cuda_stream,
 		.follow = cuda_follow,
 		.lead = cuda_lead,
@@ -478,7 +483,7 @@ void cuda_look(arena *a, cuda_found *out)
 	env *e = arena_env(a);
 
 	k->a = a;
-	*out = (cuda_found){.driver = "", .nvrtc = "", .nccl = ""};
+	*out = (cuda_found){.driver = "", .nvrtc = "", .nccl = "", .devrt = ""};
 	if (env_run(e, look_driver, k) < 0) {
 		out->missing = arena_strdup(a, env_diag(e)->text);
 		return;
@@ -506,4 +511,5 @@ void cuda_look(arena *a, cuda_found *out)
 	}
 	out->nvrtc = k->rtc.path;
 	out->nvrtc_version = k->rtc.version_number;
+	out->devrt = cuda_find_devrt(&k->l, &k->rtc, a, &out->no_devrt);
 }

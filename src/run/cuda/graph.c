@@ -6,7 +6,7 @@
  * them is launched, so that either all of them run or none, and so that a list of
  * launches costs the host one call. A loop of many rounds is several such lists. The graphs of a program are kept, for up to
  * four sets of addresses; for another set the one that was used least recently is
- * changed.
+ * changed, or made anew if it has conditions.
  */
 #include "run/cuda/local.h"
 
@@ -15,12 +15,10 @@ enum { MOST_BINDINGS = 4 };
  * many rounds, the others are not kept as graphs. */
 enum { MOST_LISTS = 64 };
 
-/* A note is a few words: its kind, then what it has. */
-enum { LAUNCH, COPY, FILL, LAUNCH_WORDS = 6, COPY_WORDS = 4 };
-
 typedef struct binding {
 	cu_exec exec;
 	VEC(uint64_t) word; /* what the graph does */
+	bool has_repeats;   /* it has conditions: it cannot be changed */
 	int64_t used;
 } binding;
 
@@ -50,8 +48,8 @@ static uint64_t as_word(const void *p)
 
 void cuda_note_launch(cuda_device *d, const cuda_grid *g)
 {
-	vec_reserve(d->a, &d->word, LAUNCH_WORDS + g->n_params);
-	note(d, LAUNCH);
+	vec_reserve(d->a, &d->word, CUDA_LAUNCH_WORDS + g->n_params);
+	note(d, CUDA_LAUNCH);
 	note(d, as_word(g->fn));
 	note(d, g->blocks);
 	note(d, g->threads);
@@ -64,8 +62,8 @@ void cuda_note_launch(cuda_device *d, const cuda_grid *g)
 
 void cuda_note_copy(cuda_device *d, cu_address to, cu_address from, size_t n)
 {
-	vec_reserve(d->a, &d->word, COPY_WORDS);
-	note(d, COPY);
+	vec_reserve(d->a, &d->word, CUDA_COPY_WORDS);
+	note(d, CUDA_COPY);
 	note(d, to);
 	note(d, from);
 	note(d, n);
@@ -74,12 +72,48 @@ void cuda_note_copy(cuda_device *d, cu_address to, cu_address from, size_t n)
 
 void cuda_note_fill(cuda_device *d, cu_address to, int byte, size_t n)
 {
-	vec_reserve(d->a, &d->word, COPY_WORDS);
-	note(d, FILL);
+	vec_reserve(d->a, &d->word, CUDA_COPY_WORDS);
+	note(d, CUDA_FILL);
 	note(d, to);
 	note(d, (uint64_t)byte);
 	note(d, n);
 	d->n_notes++;
+}
+
+void cuda_repeat(run_device *base, const run_repeat *r)
+{
+	cuda_device *d = (cuda_device *)base;
+
+	vec_reserve(d->a, &d->word, CUDA_REPEAT_WORDS);
+	note(d, CUDA_REPEAT);
+	note(d, as_word(r->test));
+	note(d, r->n);
+	note(d, as_word(r->state));
+	note(d, (uint64_t)r->most);
+	d->n_notes++;
+	d->n_repeats++;
+	d->depth++;
+}
+
+void cuda_repeated(run_device *base)
+{
+	cuda_device *d = (cuda_device *)base;
+
+	note(d, CUDA_REPEATED);
+	d->depth--;
+}
+
+int32_t cuda_note_words(const uint64_t *w)
+{
+	switch (w[0]) {
+	case CUDA_LAUNCH:
+		return CUDA_LAUNCH_WORDS + (int32_t)w[5];
+	case CUDA_REPEAT:
+		return CUDA_REPEAT_WORDS;
+	case CUDA_REPEATED:
+		return 1;
+	}
+	return CUDA_COPY_WORDS;
 }
 
 /* ---- what was noted happens -------------------------------------------- */
@@ -90,7 +124,7 @@ static cu_result issue_launch(cuda_device *d, uint64_t *w)
 
 	d->args.n = 0;
 	for (int32_t i = 0; i < n; i++)
-		d->args.at[i] = &w[LAUNCH_WORDS + i];
+		d->args.at[i] = &w[CUDA_LAUNCH_WORDS + i];
 	return d->l.launch((cu_function)(uintptr_t)w[1], (unsigned)w[2], 1, 1,
 		(unsigned)w[3], 1, 1, (unsigned)w[4], d->stream, d->args.at,
 		NULL);
@@ -102,11 +136,11 @@ static void reserve_args(cuda_device *d)
 	for (int32_t i = 0; i < d->word.n;) {
 		const uint64_t *w = &d->word.at[i];
 
-		if (w[0] == LAUNCH) {
+		if (w[0] == CUDA_LAUNCH) {
 			d->args.n = 0;
 			vec_reserve(d->a, &d->args, (int32_t)w[5]);
 		}
-		i += w[0] == LAUNCH ? LAUNCH_WORDS + (int32_t)w[5] : COPY_WORDS;
+		i += cuda_note_words(w);
 	}
 }
 
@@ -118,22 +152,25 @@ static cu_result issue(cuda_device *d)
 	for (int32_t i = 0; r == CU_OK && i < d->word.n;) {
 		uint64_t *w = &d->word.at[i];
 
-		if (w[0] == LAUNCH)
+		if (w[0] == CUDA_LAUNCH)
 			r = issue_launch(d, w);
-		else if (w[0] == COPY)
+		else if (w[0] == CUDA_COPY)
 			r = d->l.copy(w[1], w[2], w[3], d->stream);
 		else
 			r = d->l.fill(w[1], (unsigned char)w[2], w[3], d->stream);
-		i += w[0] == LAUNCH ? LAUNCH_WORDS + (int32_t)w[5] : COPY_WORDS;
+		i += cuda_note_words(w);
 	}
 	return r;
 }
 
 static cu_result record(cuda_device *d, cu_graph *g)
 {
-	cu_result r = d->l.capture(d->stream, CU_RELAXED), end;
+	cu_result r, end;
 
 	*g = NULL;
+	if (d->n_repeats > 0)
+		return cuda_build(d, g);
+	r = d->l.capture(d->stream, CU_RELAXED);
 	if (r != CU_OK)
 		return r;
 	r = issue(d);
@@ -157,6 +194,8 @@ static cu_result change(cuda_device *d, binding *b)
 	cu_result r = record(d, &g);
 
 	b->word.n = 0; /* it is of no use until it is whole */
+	if (b->has_repeats || d->n_repeats > 0)
+		drop_exec(d, b);
 	if (r == CU_OK && b->exec != NULL &&
 		d->l.exec_update(b->exec, g, &why) != CU_OK)
 		drop_exec(d, b);
@@ -166,6 +205,7 @@ static cu_result change(cuda_device *d, binding *b)
 		d->l.graph_free(g);
 	if (r != CU_OK)
 		return r;
+	b->has_repeats = d->n_repeats > 0;
 	memcpy(b->word.at, d->word.at, (size_t)d->word.n * sizeof *d->word.at);
 	b->word.n = d->word.n;
 	return CU_OK;
@@ -224,6 +264,11 @@ static void reserve_words(cuda_device *d, binding *b)
 		vec_reserve(d->noting->a, &b->word, d->word.n - b->word.n);
 }
 
+static void forget_notes(cuda_device *d)
+{
+	d->n_notes = d->word.n = d->n_repeats = d->depth = 0;
+}
+
 static void flush(cuda_device *d, bool may_divide)
 {
 	bool as_graph = !may_divide || d->n_lists < MOST_LISTS;
@@ -232,15 +277,19 @@ static void flush(cuda_device *d, bool may_divide)
 
 	if (d->noting == NULL || d->n_notes == 0)
 		return;
+	if (d->depth > 0)
+		env_bug(arena_env(d->a), "run.repeat",
+			"the host waits for what is repeated on %s",
+			d->base.name);
 	reserve_args(d);
 	/* a graph of one node costs more than the node */
-	if (d->n_notes > 1 && as_graph) {
+	if (d->n_repeats > 0 || (d->n_notes > 1 && as_graph)) {
 		b = choose(d, next_list(d));
 		reserve_words(d, b);
 	}
 	cuda_enter(d);
 	r = b == NULL ? issue(d) : run_graph(d, b);
-	d->n_notes = d->word.n = 0;
+	forget_notes(d);
 	cuda_check(d, r, "cannot launch", d->last_launch);
 	cuda_leave(d);
 }
@@ -278,12 +327,16 @@ void cuda_begin(run_device *base, arena *a, run_lists **lists)
 		*lists = all;
 	}
 	d->noting = *lists;
-	d->n_lists = d->n_notes = d->word.n = 0;
+	d->n_lists = 0;
+	forget_notes(d);
 }
 
 void cuda_start(run_device *base)
 {
-	flush((cuda_device *)base, true);
+	cuda_device *d = (cuda_device *)base;
+
+	if (d->depth == 0)
+		flush(d, true);
 }
 
 void cuda_finish(run_device *base)
@@ -299,5 +352,5 @@ void cuda_cancel(run_device *base)
 	cuda_device *d = (cuda_device *)base;
 
 	d->noting = NULL;
-	d->n_notes = d->word.n = 0;
+	forget_notes(d);
 }

@@ -1,13 +1,20 @@
 /*
  * load.c: finds the driver, the run-time compiler and NCCL, and what is in them.
  */
+#define _GNU_SOURCE /* dladdr */
 #include "run/cuda/local.h"
 
 #include <dlfcn.h>
-#include <stddef.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-enum { LEAST_DRIVER = 12000, LEAST_NVRTC = 12000, LEAST_NCCL = 21800 };
+/* Drivers before LEAST_COND never ended a loop with an empty body. */
+enum {
+	LEAST_DRIVER = 12000,
+	LEAST_COND = 12080,
+	LEAST_NVRTC = 12000,
+	LEAST_NCCL = 21800
+};
 
 struct symbol {
 	const char *name;
@@ -85,6 +92,11 @@ void cuda_load_driver(cu_library *l, arena *a)
 #include "run/cuda/driver.def"
 #undef CU
 	};
+	static const struct symbol more[] = {
+#define CU(name, symbol, params) {symbol, offsetof(cu_library, name)},
+#include "run/cuda/driver_more.def"
+#undef CU
+	};
 	const char *missing;
 	cu_result r;
 
@@ -96,6 +108,7 @@ void cuda_load_driver(cu_library *l, arena *a)
 			"%s has no function %s: it is not a driver of NVIDIA "
 			"GPUs of CUDA 12.0 or later",
 			l->path, missing);
+	l->lacks = bind(l->handle, l, more, sizeof more / sizeof *more);
 	r = l->version(&l->version_number);
 	if (r != CU_OK)
 		env_fail(arena_env(a), TN_EINVAL, "cuda.driver", (loc){0},
@@ -212,6 +225,57 @@ void cuda_load_nvrtc(rtc_library *l, arena *a, int driver_version)
 			"major version than the driver (CUDA %s), or name its "
 			"libnvrtc.so in TENON_NVRTC",
 			q.looked.at, dotted(a, driver_version));
+}
+
+/* ---- conditions that the device reads ---------------------------------- */
+
+/* The folder of the compiler's file, with a slash at its end; or "". */
+static const char *folder_of(const rtc_library *rtc, arena *a)
+{
+	Dl_info found;
+	const char *end;
+	void *p;
+
+	memcpy(&p, &rtc->version, sizeof p);
+	if (p == NULL || dladdr(p, &found) == 0 || found.dli_fname == NULL)
+		return "";
+	end = strrchr(found.dli_fname, '/');
+	return end == NULL ? ""
+			   : arena_printf(a, "%.*s",
+				     (int)(end + 1 - found.dli_fname),
+				     found.dli_fname);
+}
+
+const char *cuda_find_devrt(const cu_library *l, const rtc_library *rtc, arena *a,
+	const char **why)
+{
+	const char *named = setting("TENON_CUDADEVRT");
+	const char *const folder[] = {folder_of(rtc, a),
+		"/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"};
+
+	*why = NULL;
+	if (l->version_number < LEAST_COND)
+		*why = arena_printf(a,
+			"the driver is of CUDA %s, and accepted is 12.8 or "
+			"later", dotted(a, l->version_number));
+	else if (l->lacks != NULL)
+		*why = arena_printf(
+			a, "%s has no function %s", l->path, l->lacks);
+	for (int32_t i = 0; *why == NULL && named == NULL && i < 3; i++) {
+		const char *path =
+			arena_printf(a, "%slibcudadevrt.a", folder[i]);
+
+		if (folder[i][0] != '\0' && access(path, R_OK) == 0)
+			return path;
+	}
+	if (*why == NULL && named != NULL && access(named, R_OK) == 0)
+		return arena_strdup(a, named);
+	if (*why == NULL)
+		*why = arena_printf(a,
+			"%s is not there: install it beside NVRTC or in "
+			"/usr/local/cuda, or name it in TENON_CUDADEVRT",
+			named != NULL ? named : "libcudadevrt.a");
+	return "";
 }
 
 /* ---- between processes ------------------------------------------------- */

@@ -16,6 +16,8 @@ typedef struct cu_module_ *cu_module;
 typedef struct cu_function_ *cu_function;
 typedef struct cu_graph_ *cu_graph;
 typedef struct cu_exec_ *cu_exec; /* a graph that can be launched */
+typedef struct cu_node_ *cu_node;
+typedef struct cu_link_ *cu_link; /* what is being linked */
 typedef struct cu_update_result {
 	int result;
 	void *node, *from; /* where it failed */
@@ -32,6 +34,66 @@ typedef struct cu_rows { /* a copy of rows: from the first half to the second */
 	} from, to;
 	size_t n, rows;
 } cu_rows;
+
+/* Nodes of graphs. */
+typedef struct cu_node_launch {
+	cu_function fn;
+	unsigned blocks[3], threads[3], shared_bytes;
+	void **param, **extra;
+	void *kernel; /* instead of fn */
+	cu_context context;
+} cu_node_launch;
+typedef struct cu_node_copy {
+	int flags, unused;
+	cu_context context;
+	struct cu_node_copy_end {
+		size_t x, y, z, lod;
+		int type; /* CU_OF_DEVICE */
+		void *host;
+		cu_address at;
+		void *array, *unused;
+		size_t step, height;
+	} from, to;
+	size_t n, rows, planes;
+} cu_node_copy;
+typedef struct cu_node_fill {
+	cu_address at;
+	size_t step;
+	unsigned value, size; /* size: bytes of an element */
+	size_t n, rows;
+	cu_context context;
+} cu_node_fill;
+typedef struct cu_node_cond {
+	uint64_t handle;
+	int type; /* CU_IF, CU_WHILE */
+	unsigned n;
+	cu_graph *body; /* [n], set by the driver */
+	cu_context context;
+} cu_node_cond;
+typedef struct cu_node_params {
+	int type;
+	int unused[3];
+	union {
+		int64_t words[29];
+		cu_node_launch launch;
+		cu_node_copy copy;
+		cu_node_fill fill;
+		cu_node_cond cond;
+	} u;
+	int64_t unused_too;
+} cu_node_params;
+_Static_assert(sizeof(cu_node_params) == 256 &&
+	offsetof(cu_node_params, u) == 16, "as cuda.h has it");
+_Static_assert(sizeof(cu_node_launch) == 72 &&
+	offsetof(cu_node_launch, param) == 40, "as cuda.h has it");
+_Static_assert(sizeof(cu_node_copy) == 216 &&
+	offsetof(cu_node_copy, from.at) == 16 + 48 &&
+	offsetof(cu_node_copy, to.type) == 16 + 120 &&
+	offsetof(cu_node_copy, n) == 16 + 176, "as cuda.h has it");
+_Static_assert(sizeof(cu_node_fill) == 48 &&
+	offsetof(cu_node_fill, n) == 24, "as cuda.h has it");
+_Static_assert(sizeof(cu_node_cond) == 32 &&
+	offsetof(cu_node_cond, body) == 16, "as cuda.h has it");
 
 typedef int nccl_result;
 typedef struct nccl_comm_ *nccl_comm;
@@ -59,7 +121,19 @@ enum {
 	CU_OWN_STREAM = 1, /* a stream that does not wait for the default one */
 	CU_NO_TIMES = 2,   /* an event that only tells that something is done */
 	CU_RELAXED = 2,	   /* other threads may call what they like meanwhile */
-	CU_OF_DEVICE = 2   /* kind of memory */
+	CU_OF_DEVICE = 2,  /* kind of memory */
+	CU_NODE_LAUNCH = 0, /* kinds of nodes */
+	CU_NODE_COPY = 1,
+	CU_NODE_FILL = 2,
+	CU_NODE_COND = 13,
+	CU_IF = 0, /* kinds of conditions */
+	CU_WHILE = 1,
+	CU_AT_LAUNCH = 1, /* a handle that has its value again at each launch */
+	CU_LINK_CUBIN = 0, /* what is linked */
+	CU_LINK_PTX = 1,
+	CU_LINK_LIBRARY = 4,
+	CU_LINK_LOG = 5, /* options: text of errors, and its room */
+	CU_LINK_LOG_BYTES = 6
 };
 
 /* .. and of NCCL's. */
@@ -77,7 +151,9 @@ typedef struct cu_library {
 	int version_number; /* 12040 */
 #define CU(name, symbol, params) cu_result (*name) params;
 #include "run/cuda/driver.def"
+#include "run/cuda/driver_more.def"
 #undef CU
+	const char *lacks; /* the first function of driver_more.def; or NULL */
 } cu_library;
 
 typedef struct rtc_library {
@@ -108,6 +184,10 @@ void cuda_load_nvrtc(rtc_library *l, arena *a, int driver_version);
 void cuda_load_nccl(nccl_library *l, arena *a);
 /* 22809 as "2.28.9" */
 const char *cuda_nccl_version(arena *a, int version);
+/* The library that is linked to kernels that set conditions; *why: why there is
+ * none, or why the driver has no conditions. */
+const char *cuda_find_devrt(const cu_library *l, const rtc_library *rtc, arena *a,
+	const char **why);
 /* "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected" */
 const char *cuda_error(const cu_library *l, arena *a, cu_result r);
 
@@ -151,6 +231,8 @@ typedef struct cuda_device {
 	run_lists *noting; /* graph.c: what is called is noted; or NULL */
 	VEC(uint64_t) word; /* the notes */
 	int32_t n_notes, n_lists; /* n_lists: of the current run, so far */
+	int32_t n_repeats, depth; /* n_repeats: among the notes; depth: open ones */
+	struct cuda_again *again; /* again.c; NULL: not asked for yet */
 	const char *lost; /* why it can no longer be used; or NULL */
 	store s;
 	map *units; /* key -> index in unit */
@@ -196,12 +278,45 @@ typedef struct cuda_grid {
 void cuda_note_launch(cuda_device *d, const cuda_grid *g);
 void cuda_note_copy(cuda_device *d, cu_address to, cu_address from, size_t n);
 void cuda_note_fill(cuda_device *d, cu_address to, int byte, size_t n);
+/* From repeat to repeated: notes that it happens as long as a condition holds. */
+void cuda_repeat(run_device *d, const run_repeat *r);
+void cuda_repeated(run_device *d);
 /* What was noted happens, before something that the host waits for. */
 void cuda_flush(cuda_device *d);
 void cuda_begin(run_device *d, arena *a, run_lists **lists);
 void cuda_start(run_device *d);
 void cuda_finish(run_device *d);
 void cuda_cancel(run_device *d);
+
+/* A note is a few words: its kind, then what it has. */
+enum {
+	CUDA_LAUNCH, /* function, blocks, threads, shared bytes, n, n params */
+	CUDA_COPY,   /* to, from, bytes */
+	CUDA_FILL,   /* at, byte, bytes */
+	CUDA_REPEAT, /* test, its bytes, state, most */
+	CUDA_REPEATED,
+	CUDA_LAUNCH_WORDS = 6,
+	CUDA_COPY_WORDS = 4,
+	CUDA_REPEAT_WORDS = 5
+};
+int32_t cuda_note_words(const uint64_t *w);
+
+/* ---- cond.c ------------------------------------------------------------ */
+
+/* A graph of what was noted, with conditions as nodes. d->args has room for the
+ * params of each launch. Between enter and leave; *g NULL if it failed. */
+cu_result cuda_build(cuda_device *d, cu_graph *g);
+
+/* ---- again.c ----------------------------------------------------------- */
+
+typedef struct cuda_again {
+	const char *why; /* there are none; or NULL */
+	cu_module module;
+	cu_function set, watch;
+} cuda_again;
+const char *cuda_no_repeat(run_device *d);
+void cuda_watch(run_device *d, const void *err, int32_t n, int64_t *state);
+void cuda_again_end(cuda_device *d);
 
 /* ---- nccl.c ------------------------------------------------------------ */
 
@@ -217,6 +332,9 @@ void cuda_modules_open(cuda_device *d, const char *cache_dir);
 void cuda_load(
 	run_device *d, const char *const *text, int32_t n, void **unit);
 void *cuda_find(run_device *d, void *unit, const char *name);
+/* The option of the compiler that names the newest GPU that it knows, up to the
+ * device; *is_ptx: an older one, for which it makes PTX. */
+const char *cuda_arch(cuda_device *d, bool *is_ptx);
 void cuda_modules_end(cuda_device *d);
 
 #endif

@@ -59,9 +59,8 @@ static int known_arch(cuda_device *d)
 
 enum { WARPGROUPS = 90 }; /* the GPUs whose warps multiply together */
 
-static void find_arch(batch *b)
+const char *cuda_arch(cuda_device *d, bool *is_ptx)
 {
-	cuda_device *d = b->d;
 	int known = known_arch(d);
 
 	if (known == 0)
@@ -69,11 +68,11 @@ static void find_arch(batch *b)
 			"%s knows no GPU of compute capability %d.%d or less: "
 			"install another version, or name it in TENON_NVRTC",
 			d->rtc.path, d->compute / 10, d->compute % 10);
-	b->is_ptx = known != d->compute;
+	*is_ptx = known != d->compute;
 	/* machine code for this GPU alone may have instructions of several warps */
-	b->arch = arena_printf(d->s.tmp, "--gpu-architecture=%s_%d%s",
-		b->is_ptx ? "compute" : "sm", known,
-		!b->is_ptx && known == WARPGROUPS ? "a" : "");
+	return arena_printf(d->s.tmp, "--gpu-architecture=%s_%d%s",
+		*is_ptx ? "compute" : "sm", known,
+		!*is_ptx && known == WARPGROUPS ? "a" : "");
 }
 
 /* Floats are not contracted, as on the CPU: the text says what is fused. */
@@ -341,7 +340,7 @@ void cuda_load(
 	map *asked;
 
 	arena_clear(d->s.tmp);
-	find_arch(&b);
+	b.arch = cuda_arch(d, &b.is_ptx);
 	asked = map_new(d->s.tmp);
 	key = arena_array(d->s.tmp, const char *, n + 1);
 	for (int32_t i = 0; i < n; i++) {
