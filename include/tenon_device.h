@@ -66,6 +66,10 @@ typedef struct tn_device_stats {
 	 * was moved yet; borrowed from the context */
 	int64_t bytes_to_peers, bytes_by_host;
 	const char *peers;
+	/* loops and branches whose test the host read on the way, because the device
+	 * could not; and why, of the last one, or "" */
+	int64_t n_asked;
+	const char *asked;
 } tn_device_stats;
 
 TN_API void tn_context_device_stats(

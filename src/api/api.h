@@ -37,6 +37,8 @@ struct tn_context {
 	run_device *device;	/* where elements lie; &run_cpu: in the process */
 	int64_t n_host;		/* opaque rows that the host ran for it */
 	const char *host_row;	/* the last one, or NULL */
+	int64_t n_asked;	/* tests of loops and branches that the host read */
+	const char *asked;	/* why the last one, or NULL */
 	size_t program_bytes;	/* limit of all that are made of one model */
 	bool foreign; /* the device cannot run what the target prints */
 };
@@ -89,6 +91,7 @@ tn_status api_apply_wide(tn_program *p, int32_t n_in, tn_tensor *const *in,
 	int32_t n_out, tn_tensor **out);
 
 /* plan_exec_run, with statistics. */
+void api_note_asked(void *c, const char *why); /* in device_stats */
 void api_exec_run(tn_context *c, plan_exec *x, const void *const *in,
 	const int64_t *version, void *const *out);
 

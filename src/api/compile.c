@@ -187,27 +187,40 @@ plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
 }
 
 struct counted {
-	int64_t copied, host;
+	int64_t copied, host, asked;
 };
 
 static struct counted count_of(const plan_exec *x)
 {
-	const char *row;
+	const char *row, *why;
 
-	return (struct counted){
-		plan_exec_n_copied(x), plan_exec_n_host(x, &row)};
+	return (struct counted){plan_exec_n_copied(x),
+		plan_exec_n_host(x, &row), plan_exec_n_asked(x, &why)};
+}
+
+void api_note_asked(void *arg, const char *why)
+{
+	tn_context *c = arg;
+
+	c->n_asked++;
+	/* the text may be of a program, which ends earlier */
+	if (c->asked == NULL || strcmp(c->asked, why) != 0)
+		c->asked = arena_strdup(c->a, why);
 }
 
 static void count_run(tn_context *c, const plan_exec *x, struct counted before)
 {
 	struct counted now = count_of(x);
-	const char *row;
+	const char *row, *why;
 
 	c->stats.n_kept_copies += now.copied - before.copied;
 	c->n_host += now.host - before.host;
-	if (now.host > before.host && plan_exec_n_host(x, &row) > 0 &&
-		(c->host_row == NULL || strcmp(c->host_row, row) != 0))
-		c->host_row = arena_strdup(c->a, row);
+	if (now.host > before.host && plan_exec_n_host(x, &row) > 0)
+		c->host_row = row;
+	if (now.asked > before.asked && plan_exec_n_asked(x, &why) > 0) {
+		c->n_asked += now.asked - before.asked - 1;
+		api_note_asked(c, why);
+	}
 }
 
 void api_exec_run(tn_context *c, plan_exec *x, const void *const *in,

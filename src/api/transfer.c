@@ -63,5 +63,7 @@ void tn_context_device_stats(const tn_context *c, tn_device_stats *out)
 		.host = c->host_row != NULL ? c->host_row : "",
 		.bytes_to_peers = c->shard != NULL ? c->shard->bytes_carried : 0,
 		.bytes_by_host = c->shard != NULL ? c->shard->bytes_by_host : 0,
-		.peers = api_peers(c)};
+		.peers = api_peers(c),
+		.n_asked = c->n_asked,
+		.asked = c->asked != NULL ? c->asked : ""};
 }

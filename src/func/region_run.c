@@ -505,6 +505,15 @@ static void run_host(void *arg)
 	}
 }
 
+/* ---- by the device ---- */
+
+static void run_on_device(void *arg)
+{
+	running *j = arg;
+
+	t_region_run_on_device(j->t, j->c);
+}
+
 /* ---- the whole ---- */
 
 /* Cleans up; after a failure, written operands get their memory back. */
@@ -634,6 +643,7 @@ static void run_region(tensors *t, t_call *c)
 		[REGION_HOST] = run_host};
 	running j = {.t = t, .c = c, .g = c->trace->region};
 	const t_rounds *around = t->rounds;
+	void (*run_it)(void *) = run[c->trace->kind];
 	tn_status s;
 
 	t->rounds = NULL;
@@ -643,8 +653,10 @@ static void run_region(tensors *t, t_call *c)
 		return;
 	}
 	make_room(t, c->trace);
+	if (t_region_is_of_device(t, c))
+		run_it = run_on_device;
 	t->running++;
-	s = env_run(t->e, run[c->trace->kind], &j);
+	s = env_run(t->e, run_it, &j);
 	clean(&j, s < 0);
 	t->running--;
 	t->rounds = around;

@@ -28,6 +28,8 @@ struct checks {
 		   * the body of a loop */
 	int64_t n_host; /* opaque rows that the host has run */
 	const char *row; /* the last one */
+	int64_t n_asked; /* loops whose tests the host has read */
+	const char *asks; /* why the last one */
 };
 
 /* ---- opening ----------------------------------------------------------- */
@@ -201,8 +203,8 @@ static void run_rounds(plan_exec *x, struct bound *b)
 	x->checks->any = x->checks->any || body->checks->any;
 	if (b->asks == NULL)
 		return;
-	x->checks->n_host++;
-	x->checks->row = b->row;
+	x->checks->n_asked++;
+	x->checks->asks = b->asks;
 }
 
 static void launch_phase(plan_exec *x, struct bound *b, int32_t k)
@@ -322,19 +324,41 @@ void plan_device_end(plan_exec *x, bool failed)
 		plan_forget_copies(x);
 }
 
+/* Of x, and of bodies in it. */
+struct by_host {
+	int64_t n_rows, n_asked;
+	const char *row, *asks;
+};
+
+static void count_by_host(const plan_exec *x, struct by_host *n)
+{
+	const struct checks *c = x->checks;
+
+	if (c == NULL)
+		return;
+	n->n_rows += c->n_host;
+	n->n_asked += c->n_asked;
+	n->row = n->row != NULL ? n->row : c->row;
+	n->asks = n->asks != NULL ? n->asks : c->asks;
+	for (int32_t i = 0; i < x->p->launch.n; i++)
+		if (x->bound[i].body != NULL)
+			count_by_host(x->bound[i].body, n);
+}
+
 int64_t plan_exec_n_host(const plan_exec *x, const char **row)
 {
-	int64_t n = x->checks != NULL ? x->checks->n_host : 0;
+	struct by_host n = {0};
 
-	*row = x->checks != NULL ? x->checks->row : NULL;
-	for (int32_t i = 0; x->checks != NULL && i < x->p->launch.n; i++) {
-		const char *inner;
-		int64_t more = x->bound[i].body == NULL ? 0
-			: plan_exec_n_host(x->bound[i].body, &inner);
+	count_by_host(x, &n);
+	*row = n.row;
+	return n.n_rows;
+}
 
-		n += more;
-		if (more > 0 && *row == NULL)
-			*row = inner;
-	}
-	return n;
+int64_t plan_exec_n_asked(const plan_exec *x, const char **why)
+{
+	struct by_host n = {0};
+
+	count_by_host(x, &n);
+	*why = n.asks;
+	return n.n_asked;
 }

@@ -31,8 +31,8 @@ struct bound {
 	struct plan_rounds *rounds;
 	struct plan_exec *body; /* of that loop */
 	/* of a loop with a test on a device: why the host reads the condition, and not
-	 * the device; or NULL. row: that with its name */
-	const char *asks, *row;
+	 * the device; or NULL */
+	const char *asks;
 	/* by phase: the input that it copies; -1: none, or the copy is not kept */
 	int32_t copies[KERN_MAX_PHASES];
 	/* by phase: the array that the copy in scratch was made of, or NULL */

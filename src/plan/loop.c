@@ -35,8 +35,10 @@ struct moved {
 	int64_t version;
 };
 
-/* On a device, so many launches are noted before they begin. */
-enum { MOST_NOTED = 4096 };
+/* On a device, so many launches are noted before they begin; and a loop that the
+ * device repeats carries so many bytes: to copy them takes a few microseconds, as the
+ * host's answer does (an estimate). */
+enum { MOST_NOTED = 4096, MOST_CARRIED = 8 << 20 };
 
 struct plan_rounds {
 	plan_exec *x, *body;
@@ -207,8 +209,7 @@ static int32_t depth_of(const plan_exec *x)
 	return most;
 }
 
-/* What the host does in a run; NULL: nothing. */
-static const char *part_of_host(const plan_exec *x)
+const char *plan_exec_host_part(const plan_exec *x)
 {
 	const char *part = NULL;
 
@@ -218,7 +219,7 @@ static const char *part_of_host(const plan_exec *x)
 		if (b->asks != NULL)
 			part = b->asks;
 		else if (b->body != NULL)
-			part = part_of_host(b->body);
+			part = plan_exec_host_part(b->body);
 		else if (b->code == NULL)
 			part = arena_printf(x->a, "the host runs %s in it",
 				b->l->eqn->opaque->name);
@@ -226,12 +227,22 @@ static const char *part_of_host(const plan_exec *x)
 	return part;
 }
 
+/* That it carries. */
+static size_t bytes_of(const struct plan_rounds *r)
+{
+	size_t n = 0;
+
+	for (int32_t k = 0; k < r->l->n_carried; k++)
+		n += r->out_bytes[k];
+	return n;
+}
+
 /* Why the host has to read the test; NULL: the device does. */
 static const char *why_host(const struct plan_rounds *r)
 {
 	const plan_exec *body = r->body;
 	run_device *d = r->x->d;
-	const char *part = part_of_host(body);
+	const char *part = plan_exec_host_part(body);
 
 	if (part != NULL)
 		return part;
@@ -239,6 +250,8 @@ static const char *why_host(const struct plan_rounds *r)
 		return "rounds are timed one by one";
 	if (r->l->n > 1 && r->l->n_rows > 0)
 		return "each round reads a row of its own";
+	if (r->l->n > 1 && bytes_of(r) > MOST_CARRIED)
+		return "it carries more than 8 MB, which takes longer to copy";
 	if (depth_of(body) >= RUN_REPEAT_DEPTH)
 		return "too many loops with a test are within each other";
 	if (n_noted(body) > MOST_NOTED)
@@ -318,10 +331,6 @@ static void choose_reader(struct plan_rounds *r)
 	r->b->asks = why_host(r);
 	if (r->b->asks == NULL)
 		r->state = x->d->alloc(x->d, x->a, RUN_REPEAT_BYTES);
-	else
-		r->b->row = arena_printf(x->a,
-			"%s, whose test the host reads: %s",
-			r->b->l->eqn->opaque->name, r->b->asks);
 }
 
 void plan_exec_body(plan_exec *x, int32_t i, plan_exec *body)
