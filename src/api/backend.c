@@ -93,13 +93,12 @@ static int32_t failed_calls(void *arg, void *made, const int32_t **call)
 	return r->at >= 0;
 }
 
-static const char *host_part(void *arg, void *made)
+static const char *host_row(void *arg, void *made)
 {
 	const compiled *r = made;
 
 	(void)arg;
-	return r->exec != NULL ? plan_exec_host_part(r->exec)
-			       : "it is not compiled as a whole";
+	return r->exec != NULL ? plan_exec_host_row(r->exec) : NULL;
 }
 
 /* A key depends on the seed and its number. */
@@ -115,7 +114,7 @@ tensors *api_tensors(tn_context *c)
 {
 	tensor_backend b = {c, compile_recorded, run_recorded, failed_calls,
 		next_key, api_shard_bytes, api_shard_move, api_shard_carry,
-		c->device, host_part, api_note_asked, interp_loop};
+		c->device, host_row, api_note_asked, interp_loop};
 
 	if (c->t == NULL) {
 		c->t = tensors_new(c->a, &b);

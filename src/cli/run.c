@@ -233,6 +233,10 @@ static void say_host(tn_context *c)
 		cli_note("%lld operations of %s were computed by the host, on "
 			"copies; the last is %s",
 			(long long)s.n_host, s.name, s.host);
+	if (s.n_asked > 0)
+		cli_note("the host read %lld tests of loops and branches of %s, "
+			"and waited for them; the last one because %s",
+			(long long)s.n_asked, s.name, s.asked);
 }
 
 /*

@@ -5,7 +5,7 @@
  *   region.c       records conditions and calls of C functions
  *   region_loop.c  records loops
  *   region_run.c   evaluates them
- *   region_device.c  .. where the device reads their tests
+ *   region_device.c  .. as programs of a device
  *   blocks.c       evaluates functions that contain regions
  *   region_back.c  their backward, which consists of regions (back.h)
  *
@@ -183,9 +183,9 @@ void t_region_update(tensors *t, t_call *c, t_storage *s, int32_t result,
 
 /* region_run.c: computes the results of c, whose operands are computed */
 void t_region_run(tensors *t, t_call *c);
-/* region_device.c: does the device do all of it, test included? Counts it if not. */
-bool t_region_is_of_device(tensors *t, t_call *c);
-void t_region_run_on_device(tensors *t, t_call *c);
+/* region_device.c: is it a program of the device? If not, notes who reads its test. */
+bool t_region_is_program(tensors *t, t_call *c);
+void t_region_run_program(tensors *t, t_call *c);
 /*
  * A value that can be written, with the elements of operand i: it uses the memory
  * of the operand if a write could, else a copy. Adds a reference.

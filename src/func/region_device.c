@@ -1,18 +1,23 @@
 /*
- * region_device.c: loops and branches whose test the device reads.
+ * region_device.c: loops and branches as programs of a device, which reads their tests.
  *
- * Where the device can (run/device.h: repeat), a region becomes a program that is a
- * loop with a test (step_region.c), and is evaluated by one run of it, which the host
- * does not wait for:
+ * A region with a test becomes a program that is a loop with a test (step_region.c),
+ * and is evaluated by one run of it, which the host does not wait for where the device
+ * can read the test (plan/loop.c):
  *
  *     while (any(x > 1)) x = x / 2      inputs x   program { loop(.., while=0) }
  *
  * For that the region must not write to its operands, which a body does in their
- * memory, nor make rows of a number that is not known; and the host must have nothing
- * to do in it. Else the host reads the test, and evaluates a body at a time.
+ * memory, nor carry more than copies are worth, nor make rows of a number that is not
+ * known; and the host must not compute anything in it. Else the host evaluates a body
+ * at a time. It does not depend on the driver which of both it is, and so the bits of
+ * sums do not.
  */
 #include "func/region.h"
 #include "func/report.h"
+
+/* Of results: they are copied, up to once in each round. As in plan/loop.c. */
+enum { MOST_BYTES = 8 << 20 };
 
 static const char *why_calls(const t_trace *f);
 
@@ -109,17 +114,21 @@ static void keep_made(void *arg)
 	(void)arena_keep(k->t->a, make, k);
 }
 
-static const char *why_call(tensors *t, const t_call *c)
+static const char *why_call(const tensors *t, const t_call *c)
 {
-	const char *why;
+	const t_trace *f = c->trace;
+	size_t n = 0;
 
 	if (t->placed)
 		return "the device is one of a mesh";
 	for (int32_t i = 0; i < c->n_args; i++)
-		if (c->trace->next[i] >= 0)
+		if (f->next[i] >= 0)
 			return "it writes to a tensor, in its memory";
-	why = why_region(c->trace);
-	return why != NULL ? why : t->b.device->no_repeat(t->b.device);
+	for (int32_t r = 0; r < f->n_out; r++)
+		n += ir_type_bytes(&f->out[r]->type);
+	if (n > MOST_BYTES)
+		return "it makes more than 8 MB, which takes longer to copy";
+	return why_region(f);
 }
 
 /* Makes the program, if there can be one. */
@@ -134,17 +143,16 @@ static void prepare(tensors *t, t_call *c)
 	/* what a program has no room for is a region all the same */
 	if (env_run(t->e, keep_made, &k) < 0)
 		g->asks = "it does not become one program";
-	else
-		g->asks = t->b.host_part(t->b.arg, k.made);
+	else if (t->b.host_row(t->b.arg, k.made) != NULL)
+		g->asks = "the host computes a part of it";
 	g->program = k.made;
 }
 
-bool t_region_is_of_device(tensors *t, t_call *c)
+bool t_region_is_program(tensors *t, t_call *c)
 {
 	t_region *g = c->trace->region;
 
-	if (t->b.device->is_host || t->b.device->no_repeat == NULL ||
-		!has_test(c->trace))
+	if (t->b.device->is_host || !has_test(c->trace))
 		return false;
 	if (g->program == NULL && g->asks == NULL)
 		prepare(t, c);
@@ -155,7 +163,7 @@ bool t_region_is_of_device(tensors *t, t_call *c)
 
 /* ---- a run ---- */
 
-void t_region_run_on_device(tensors *t, t_call *c)
+void t_region_run_program(tensors *t, t_call *c)
 {
 	t_region *g = c->trace->region;
 	int32_t n = c->n_args;

@@ -505,13 +505,13 @@ static void run_host(void *arg)
 	}
 }
 
-/* ---- by the device ---- */
+/* ---- as a program ---- */
 
-static void run_on_device(void *arg)
+static void run_program(void *arg)
 {
 	running *j = arg;
 
-	t_region_run_on_device(j->t, j->c);
+	t_region_run_program(j->t, j->c);
 }
 
 /* ---- the whole ---- */
@@ -653,8 +653,8 @@ static void run_region(tensors *t, t_call *c)
 		return;
 	}
 	make_room(t, c->trace);
-	if (t_region_is_of_device(t, c))
-		run_it = run_on_device;
+	if (t_region_is_program(t, c))
+		run_it = run_program;
 	t->running++;
 	s = env_run(t->e, run_it, &j);
 	clean(&j, s < 0);

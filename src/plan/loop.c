@@ -209,22 +209,32 @@ static int32_t depth_of(const plan_exec *x)
 	return most;
 }
 
-const char *plan_exec_host_part(const plan_exec *x)
+const char *plan_exec_host_row(const plan_exec *x)
 {
-	const char *part = NULL;
+	const char *row = NULL;
 
-	for (int32_t i = 0; i < x->p->launch.n && part == NULL; i++) {
+	for (int32_t i = 0; i < x->p->launch.n && row == NULL; i++) {
 		const struct bound *b = &x->bound[i];
 
-		if (b->asks != NULL)
-			part = b->asks;
-		else if (b->body != NULL)
-			part = plan_exec_host_part(b->body);
+		if (b->body != NULL)
+			row = plan_exec_host_row(b->body);
 		else if (b->code == NULL)
-			part = arena_printf(x->a, "the host runs %s in it",
-				b->l->eqn->opaque->name);
+			row = b->l->eqn->opaque->name;
 	}
-	return part;
+	return row;
+}
+
+/* Why the host reads a test in it; NULL: it does not. */
+static const char *inner_asks(const plan_exec *x)
+{
+	const char *asks = NULL;
+
+	for (int32_t i = 0; i < x->p->launch.n && asks == NULL; i++) {
+		asks = x->bound[i].asks;
+		if (asks == NULL && x->bound[i].body != NULL)
+			asks = inner_asks(x->bound[i].body);
+	}
+	return asks;
 }
 
 /* That it carries. */
@@ -242,10 +252,13 @@ static const char *why_host(const struct plan_rounds *r)
 {
 	const plan_exec *body = r->body;
 	run_device *d = r->x->d;
-	const char *part = plan_exec_host_part(body);
+	const char *row = plan_exec_host_row(body), *asks = inner_asks(body);
 
-	if (part != NULL)
-		return part;
+	if (row != NULL)
+		return arena_printf(
+			r->x->a, "the host runs %s in each round", row);
+	if (asks != NULL)
+		return asks;
 	if (body->times != NULL)
 		return "rounds are timed one by one";
 	if (r->l->n > 1 && r->l->n_rows > 0)

@@ -182,8 +182,8 @@ int64_t plan_exec_n_host(const plan_exec *x, const char **row);
 /* Loops with a test that the host had to read on a device, in all runs, and why the
  * last one; 0 and NULL: there was none. */
 int64_t plan_exec_n_asked(const plan_exec *x, const char **why);
-/* What the host does in a run on a device; NULL: nothing, only launches. */
-const char *plan_exec_host_part(const plan_exec *x);
+/* A row that the host runs for a device; NULL: there is none. */
+const char *plan_exec_host_row(const plan_exec *x);
 /* The calls of the program in which the last run failed; 0: unknown. */
 int32_t plan_exec_failed(const plan_exec *x, const int32_t **call);
 /* The number of copies of steady inputs that all runs made. */

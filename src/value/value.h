@@ -59,8 +59,8 @@ typedef struct tensor_backend {
 		const void *data, int32_t to, void *out);
 	/* where elements lie: in, out and params of run are addresses there */
 	run_device *device;
-	/* What the host does in a run of it on a device; NULL: nothing. */
-	const char *(*host_part)(void *arg, void *compiled);
+	/* A row in it that the host runs for a device; NULL: there is none. */
+	const char *(*host_row)(void *arg, void *compiled);
 	/* Notes that the host reads the test of a region, and why. */
 	void (*note_asked)(void *arg, const char *why);
 	/* runs loops that are not compiled */

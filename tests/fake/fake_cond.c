@@ -45,7 +45,8 @@ EXPORT result cuGraphConditionalHandleCreate(uint64_t *number, graph *g,
 	if (handles == NULL)
 		fake_stop("realloc");
 	/* without a first value it is what it happens to be */
-	handles[n_handles++] = (handle){g, context, 7, first, flags == 1, false};
+	handles[n_handles++] = (handle){
+		g, context, 7, first, flags == 1, false};
 	*number = n_handles;
 	return fake_leave(OK);
 }
@@ -59,9 +60,10 @@ result fake_assign(stream *s, const graph *g)
 		if (o->body == NULL)
 			continue;
 		if (known(o->handle)->is_assigned)
-			r = fake_queue(s, &(op){.kind = ASSIGN,
-				.handle = o->handle,
-				.byte = (int)known(o->handle)->first});
+			r = fake_queue(s,
+				&(op){.kind = ASSIGN,
+					.handle = o->handle,
+					.byte = (int)known(o->handle)->first});
 		if (r == OK)
 			r = fake_assign(s, o->body);
 	}
@@ -141,7 +143,8 @@ static result copy_node(op *o, const struct params *p)
 		p->u.copy.planes != 1 || p->u.copy.from.type != 2 ||
 		p->u.copy.to.type != 2)
 		return INVALID;
-	*o = (op){.kind = COPY, .to = (char *)(uintptr_t)p->u.copy.to.at,
+	*o = (op){.kind = COPY,
+		.to = (char *)(uintptr_t)p->u.copy.to.at,
 		.from = (const char *)(uintptr_t)p->u.copy.from.at,
 		.n = p->u.copy.n};
 	if (!fake_has(o->to, o->n) || !fake_has(o->from, o->n))
@@ -154,8 +157,10 @@ static result fill_node(op *o, const struct params *p)
 	if (p->u.fill.context == NULL || p->u.fill.size != 1 ||
 		p->u.fill.rows != 1)
 		return INVALID;
-	*o = (op){.kind = FILL, .to = (char *)(uintptr_t)p->u.fill.at,
-		.byte = (int)p->u.fill.value, .n = p->u.fill.n};
+	*o = (op){.kind = FILL,
+		.to = (char *)(uintptr_t)p->u.fill.at,
+		.byte = (int)p->u.fill.value,
+		.n = p->u.fill.n};
 	if (!fake_has(o->to, o->n))
 		fake_stop("a node fills what is not memory of the device");
 	return OK;
@@ -172,7 +177,8 @@ static result cond_node(op *o, const struct params *p, const graph *g)
 		fake_stop("the handle of a condition is of another node");
 	h->is_used = true;
 	*o = (op){.kind = p->u.cond.type == 0 ? IF : WHILE,
-		.body = fake_new_graph(), .handle = p->u.cond.handle};
+		.body = fake_new_graph(),
+		.handle = p->u.cond.handle};
 	return OK;
 }
 
@@ -206,8 +212,8 @@ EXPORT result cuGraphCreate(graph **g, unsigned flags)
 	return fake_leave(OK);
 }
 
-EXPORT result cuGraphAddNode(op **node, graph *g, op *const *after, size_t n,
-	struct params *p)
+EXPORT result cuGraphAddNode(
+	op **node, graph *g, op *const *after, size_t n, struct params *p)
 {
 	result r = fake_enter();
 	op o = {0};
@@ -288,7 +294,7 @@ EXPORT result cuLinkAddFile_v2(linking *l, int type, const char *path,
 		return fake_leave(r != OK ? r : BAD_FILE);
 	if (fread(head, 1, 2, f) == 2)
 		l->has_library = type == 4 && n_options == 0 &&
-			memcmp(head, "!<", 2) == 0;
+				 memcmp(head, "!<", 2) == 0;
 	fclose(f);
 	return l->has_library ? fake_leave(OK)
 			      : complain(l, "not a library", BAD_IMAGE);

@@ -61,10 +61,11 @@ static const char *compile_program(linking *j, rtc_program p)
 		j->code = arena_alloc(j->d->s.tmp, j->n, 1);
 		r = j->is_ptx ? l->ptx(p, j->code) : l->cubin(p, j->code);
 	}
-	return r == 0 && j->n > 0
-		? NULL
-		: arena_printf(j->d->a, "%s cannot compile what reads it "
-					"(error %d)", l->path, (int)r);
+	return r == 0 && j->n > 0 ? NULL
+				  : arena_printf(j->d->a,
+					    "%s cannot compile what reads it "
+					    "(error %d)",
+					    l->path, (int)r);
 }
 
 static const char *compile(linking *j)

@@ -83,7 +83,8 @@ static cu_result add_fill(builder *b, const uint64_t *w)
 /* The kernel that reads the condition of a repeat. */
 static cu_result add_set(builder *b, const uint64_t *repeat, uint64_t handle)
 {
-	uint64_t value[5] = {handle, repeat[1], repeat[2], repeat[3], repeat[4]};
+	uint64_t value[5] = {
+		handle, repeat[1], repeat[2], repeat[3], repeat[4]};
 	void *param[5];
 	cu_node_params p = {.type = CU_NODE_LAUNCH};
 
@@ -121,8 +122,7 @@ static cu_result begin_body(builder *b, const uint64_t *w)
 	if (r == CU_OK)
 		r = add(b, &p);
 	if (r == CU_OK)
-		b->at[++b->depth] =
-			(level){p.u.cond.body[0], NULL, w, handle};
+		b->at[++b->depth] = (level){p.u.cond.body[0], NULL, w, handle};
 	return r;
 }
 
