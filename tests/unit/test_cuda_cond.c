@@ -88,6 +88,46 @@ static const char rows[] =
 	"    return d, a\n  }\n"
 	"  return h, k\n}\n";
 
+/* Of another loop in each round, so many kernels; carries so many elements. */
+static const char many[] =
+	"program {\n  n: i64\n  s: i32[7]\n  w: i32[7]\n  one: i64\n"
+	"  k, h = loop(n, s, w, one, rounds=5, while=0) {\n"
+	"    carried k: i64\n    carried h: i32[7]\n    w: i32[7]\n"
+	"    one: i64\n"
+	"    q = loop(h, w, rounds=4200) {\n      carried h: i32[7]\n"
+	"      w: i32[7]\n      a = add(h, w)\n      return a\n    }\n"
+	"    d = sub(k, one)\n    return d, q\n  }\n"
+	"  return h, k\n}\n";
+static const char wide[] =
+	"program {\n  n: i64\n  s: i32[7]\n  w: i32[7]\n  one: i64\n"
+	"  f = fill(shape=[2200000], value=2.0, dtype=f32)\n"
+	"  k, h = loop(n, f, one, rounds=5, while=0) {\n"
+	"    carried k: i64\n    carried h: f32[2200000]\n    one: i64\n"
+	"    a = add(h, h)\n    d = sub(k, one)\n    return d, a\n  }\n"
+	"  r = reduce_max(h, axes=[0])\n  return r, k\n}\n";
+/* More loops within each other than the driver is given. */
+static const char deep[] =
+	"program {\n  n: i64\n  s: i32[7]\n  w: i32[7]\n  one: i64\n"
+	"  k, h = loop(n, s, w, rounds=1, while=0) {\n"
+	"    carried a: i64\n    carried b: i32[7]\n    w: i32[7]\n"
+	"    k, h = loop(a, b, w, rounds=1, while=0) {\n"
+	"      carried a: i64\n      carried b: i32[7]\n      w: i32[7]\n"
+	"      k, h = loop(a, b, w, rounds=1, while=0) {\n"
+	"        carried a: i64\n        carried b: i32[7]\n"
+	"        w: i32[7]\n"
+	"        k, h = loop(a, b, w, rounds=1, while=0) {\n"
+	"          carried a: i64\n          carried b: i32[7]\n"
+	"          w: i32[7]\n"
+	"          k, h = loop(a, b, w, rounds=1, while=0) {\n"
+	"            carried a: i64\n            carried b: i32[7]\n"
+	"            w: i32[7]\n"
+	"            c = add(b, w)\n            return a, c\n          }\n"
+	"          return k, h\n        }\n"
+	"        return k, h\n      }\n"
+	"      return k, h\n    }\n"
+	"    return k, h\n  }\n"
+	"  return h, k\n}\n";
+
 typedef struct arrays {
 	int64_t n, one, ids[12];
 	union {
@@ -428,6 +468,30 @@ static void test_unfit(void **state)
 	(void)state;
 	by_host(sorts, 4, "the host runs sort in each round");
 	by_host(rows, 3, "each round reads a row of its own");
+	by_host(many, 2, "a round consists of too many kernels");
+	by_host(wide, 2, "it carries more than 8 MB");
+}
+
+/* The innermost four are of the device, those around them of the host. */
+static void test_deep(void **state)
+{
+	static arrays simt, cuda;
+	tn_context *c = context_on("cuda");
+	tn_program *p = parse(c, deep);
+	tn_device_stats s;
+
+	(void)state;
+	run_on("simt", deep, 1, &simt);
+	fill(&cuda, deep, 1);
+	run_good(c, p, &cuda);
+	expect_same(&simt, &cuda);
+	assert_int_equal(fake->n_rounds, 4);
+	tn_context_device_stats(c, &s);
+	assert_int_equal(s.n_asked, 1);
+	assert_string_equal(s.asked,
+		"too many loops with a test are within each other");
+	tn_program_free(p);
+	tn_context_free(c);
 }
 
 /* .. and an index out of range is found in its round. */
@@ -526,6 +590,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_launch, begin, end),
 		cmocka_unit_test_setup_teardown(test_lacking, begin, end),
 		cmocka_unit_test_setup_teardown(test_unfit, begin, end),
+		cmocka_unit_test_setup_teardown(test_deep, begin, end),
 		cmocka_unit_test_setup_teardown(test_index_by_host, begin, end),
 		cmocka_unit_test_setup_teardown(test_list, begin, end),
 		cmocka_unit_test_setup_teardown(test_threads, begin, end),

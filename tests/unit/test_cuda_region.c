@@ -240,6 +240,36 @@ static void test_writes(void **state)
 	tn_context_free(w.c);
 }
 
+/* .. and what is too much to be copied. */
+static void test_wide(void **state)
+{
+	enum { WIDE = 2200000 };
+	static float data[WIDE];
+	const int64_t n = WIDE;
+	tn_tensor *x, *y, *p;
+	tn_device_stats s;
+	bool yes = true;
+	float first[N];
+	world w;
+
+	(void)state;
+	begin_world(&w, 1);
+	for (int32_t i = 0; i < WIDE; i++)
+		data[i] = 3;
+	x = tn_tensor_new(w.c, TN_F32, 1, &n, data);
+	p = tn_tensor_new(w.c, TN_BOOL, 0, NULL, &yes);
+	tn_cond(w.c, p, doubled, cosine, &w, 1, &x, 1, &y);
+	y = tn_narrow(y, 0, 7, N);
+	good(&w);
+	assert_int_equal(tn_read(y, first, sizeof first), TN_OK);
+	assert_true(first[0] == 6 && first[N - 1] == 6);
+	tn_context_device_stats(w.c, &s);
+	assert_int_equal(s.n_asked, 1);
+	assert_string_equal(s.asked,
+		"it makes more than 8 MB, which takes longer to copy");
+	tn_context_free(w.c);
+}
+
 /* All tensors are as they were; without the bad index all is right. */
 static void test_index(void **state)
 {
@@ -322,6 +352,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_loops, begin, end),
 		cmocka_unit_test_setup_teardown(test_branches, begin, end),
 		cmocka_unit_test_setup_teardown(test_writes, begin, end),
+		cmocka_unit_test_setup_teardown(test_wide, begin, end),
 		cmocka_unit_test_setup_teardown(test_index, begin, end),
 		cmocka_unit_test_setup_teardown(test_launch, begin, end),
 	};
