@@ -183,7 +183,7 @@ void t_region_update(tensors *t, t_call *c, t_storage *s, int32_t result,
 
 /* region_run.c: computes the results of c, whose operands are computed */
 void t_region_run(tensors *t, t_call *c);
-/* region_device.c: is it a program of the device? If not, notes who reads its test. */
+/* region_device.c: is it a program of the device? If not, it notes why. */
 bool t_region_is_program(tensors *t, t_call *c);
 void t_region_run_program(tensors *t, t_call *c);
 /*

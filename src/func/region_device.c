@@ -16,9 +16,6 @@
 #include "func/region.h"
 #include "func/report.h"
 
-/* Of results: they are copied, up to once in each round. As in plan/loop.c. */
-enum { MOST_BYTES = 8 << 20 };
-
 static const char *why_calls(const t_trace *f);
 
 static const char *why_bodies(const t_trace *f)
@@ -126,7 +123,7 @@ static const char *why_call(const tensors *t, const t_call *c)
 			return "it writes to a tensor, in its memory";
 	for (int32_t r = 0; r < f->n_out; r++)
 		n += ir_type_bytes(&f->out[r]->type);
-	if (n > MOST_BYTES)
+	if (n > RUN_REPEAT_COPIES)
 		return "it makes more than 8 MB, which takes longer to copy";
 	return why_region(f);
 }

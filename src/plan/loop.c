@@ -35,10 +35,8 @@ struct moved {
 	int64_t version;
 };
 
-/* On a device, so many launches are noted before they begin; and a loop that the
- * device repeats carries so many bytes: to copy them takes a few microseconds, as the
- * host's answer does (an estimate). */
-enum { MOST_NOTED = 4096, MOST_CARRIED = 8 << 20 };
+/* On a device, so many launches are noted before they begin. */
+enum { MOST_NOTED = 4096 };
 
 struct plan_rounds {
 	plan_exec *x, *body;
@@ -263,7 +261,7 @@ static const char *why_host(const struct plan_rounds *r)
 		return "rounds are timed one by one";
 	if (r->l->n > 1 && r->l->n_rows > 0)
 		return "each round reads a row of its own";
-	if (r->l->n > 1 && bytes_of(r) > MOST_CARRIED)
+	if (r->l->n > 1 && bytes_of(r) > RUN_REPEAT_COPIES)
 		return "it carries more than 8 MB, which takes longer to copy";
 	if (depth_of(body) >= RUN_REPEAT_DEPTH)
 		return "too many loops with a test are within each other";

@@ -52,7 +52,13 @@ typedef struct run_repeat {
 	int64_t *state;
 	int64_t most; /* it holds so often, at most; 1: what follows is a branch */
 } run_repeat;
-enum { RUN_REPEAT_BYTES = 2 * sizeof(int64_t), RUN_REPEAT_DEPTH = 4 };
+enum {
+	RUN_REPEAT_BYTES = 2 * sizeof(int64_t),
+	RUN_REPEAT_DEPTH = 4,
+	/* What is copied for it each time, at most: a few microseconds, as the host's
+	 * answer takes (an estimate). */
+	RUN_REPEAT_COPIES = 8 << 20
+};
 
 typedef struct run_usage {
 	size_t bytes_used, bytes_reserved;

@@ -13,6 +13,19 @@
  */
 #include "run/cuda/local.h"
 
+int32_t cuda_note_words(const uint64_t *w)
+{
+	switch (w[0]) {
+	case CUDA_LAUNCH:
+		return CUDA_LAUNCH_WORDS + (int32_t)w[5];
+	case CUDA_REPEAT:
+		return CUDA_REPEAT_WORDS;
+	case CUDA_REPEATED:
+		return 1;
+	}
+	return CUDA_COPY_WORDS;
+}
+
 typedef struct level {
 	cu_graph g; /* of the whole, or of a body */
 	cu_node last;

@@ -6,7 +6,7 @@
  * them is launched, so that either all of them run or none, and so that a list of
  * launches costs the host one call. A loop of many rounds is several such lists. The graphs of a program are kept, for up to
  * four sets of addresses; for another set the one that was used least recently is
- * changed, or made anew if it has conditions.
+ * changed, or made again if it has conditions.
  */
 #include "run/cuda/local.h"
 
@@ -101,19 +101,6 @@ void cuda_repeated(run_device *base)
 
 	note(d, CUDA_REPEATED);
 	d->depth--;
-}
-
-int32_t cuda_note_words(const uint64_t *w)
-{
-	switch (w[0]) {
-	case CUDA_LAUNCH:
-		return CUDA_LAUNCH_WORDS + (int32_t)w[5];
-	case CUDA_REPEAT:
-		return CUDA_REPEAT_WORDS;
-	case CUDA_REPEATED:
-		return 1;
-	}
-	return CUDA_COPY_WORDS;
 }
 
 /* ---- what was noted happens -------------------------------------------- */

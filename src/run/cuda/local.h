@@ -299,9 +299,10 @@ enum {
 	CUDA_COPY_WORDS = 4,
 	CUDA_REPEAT_WORDS = 5
 };
-int32_t cuda_note_words(const uint64_t *w);
 
 /* ---- cond.c ------------------------------------------------------------ */
+
+int32_t cuda_note_words(const uint64_t *w);
 
 /* A graph of what was noted, with conditions as nodes. d->args has room for the
  * params of each launch. Between enter and leave; *g NULL if it failed. */
