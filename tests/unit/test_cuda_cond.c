@@ -98,6 +98,16 @@ static const char many[] =
 	"      w: i32[7]\n      a = add(h, w)\n      return a\n    }\n"
 	"    d = sub(k, one)\n    return d, q\n  }\n"
 	"  return h, k\n}\n";
+/* A branch in each of more rounds than are launched at once. */
+static const char lists[] =
+	"program {\n  n: i64\n  s: i32[7]\n  w: i32[7]\n  one: i64\n"
+	"  h = loop(s, n, w, rounds=4200) {\n    carried h: i32[7]\n"
+	"    n: i64\n    w: i32[7]\n"
+	"    k, q = loop(n, h, w, rounds=1, while=0) {\n"
+	"      carried k: i64\n      carried q: i32[7]\n      w: i32[7]\n"
+	"      m = mul(q, w)\n      a = add(m, w)\n      return k, a\n    }\n"
+	"    return q\n  }\n"
+	"  r = neg(h)\n  return r\n}\n";
 static const char wide[] =
 	"program {\n  n: i64\n  s: i32[7]\n  w: i32[7]\n  one: i64\n"
 	"  f = fill(shape=[2200000], value=2.0, dtype=f32)\n"
@@ -319,6 +329,30 @@ static void test_kept(void **state)
 	tn_context_free(c);
 }
 
+/* Several lists of launches, each a graph with many conditions. */
+static void test_lists(void **state)
+{
+	static arrays simt, cuda;
+	tn_context *c = context_on("cuda");
+	tn_program *p = parse(c, lists);
+
+	(void)state;
+	fill(&cuda, lists, 1);
+	for (int64_t n = 0; n < 2; n++) {
+		int64_t graphs = fake->n_graph_launches;
+
+		run_on("simt", lists, n, &simt);
+		cuda.n = n;
+		fake->n_rounds = 0;
+		run_good(c, p, &cuda);
+		expect_same(&simt, &cuda);
+		assert_int_equal(fake->n_rounds, 4200 * n);
+		assert_int_equal(fake->n_graph_launches - graphs, 3);
+	}
+	tn_program_free(p);
+	tn_context_free(c);
+}
+
 /* ---- what fails -------------------------------------------------------- */
 
 static void expect_index(tn_context *c, tn_program *p, arrays *x)
@@ -488,8 +522,8 @@ static void test_deep(void **state)
 	assert_int_equal(fake->n_rounds, 4);
 	tn_context_device_stats(c, &s);
 	assert_int_equal(s.n_asked, 1);
-	assert_string_equal(s.asked,
-		"too many loops with a test are within each other");
+	assert_string_equal(
+		s.asked, "too many loops with a test are within each other");
 	tn_program_free(p);
 	tn_context_free(c);
 }
@@ -585,6 +619,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_interp, begin, end),
 		cmocka_unit_test_setup_teardown(test_rounds, begin, end),
 		cmocka_unit_test_setup_teardown(test_kept, begin, end),
+		cmocka_unit_test_setup_teardown(test_lists, begin, end),
 		cmocka_unit_test_setup_teardown(test_index, begin, end),
 		cmocka_unit_test_setup_teardown(test_endless, begin, end),
 		cmocka_unit_test_setup_teardown(test_launch, begin, end),

@@ -12,7 +12,8 @@
 
 enum { MOST_BINDINGS = 4 };
 /* Of a program that starts more lists than that, such as one with a loop of very
- * many rounds, the others are not kept as graphs. */
+ * many rounds, the others are not kept as graphs. With conditions they must be
+ * graphs. */
 enum { MOST_LISTS = 64 };
 
 typedef struct binding {
@@ -269,6 +270,8 @@ static void flush(cuda_device *d, bool may_divide)
 			"the host waits for what is repeated on %s",
 			d->base.name);
 	reserve_args(d);
+	if (d->n_repeats > 0 && !as_graph)
+		d->n_lists = MOST_LISTS - 1; /* all others share the last one */
 	/* a graph of one node costs more than the node */
 	if (d->n_repeats > 0 || (d->n_notes > 1 && as_graph)) {
 		b = choose(d, next_list(d));
