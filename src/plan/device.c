@@ -228,18 +228,6 @@ static void launch_phase(plan_exec *x, struct bound *b, int32_t k)
 	plan_note_copy(x, b, k);
 }
 
-void plan_device_copies(plan_exec *x)
-{
-	for (int32_t i = 0; i < x->p->launch.n; i++) {
-		struct bound *b = &x->bound[i];
-
-		for (int32_t k = 0; b->code != NULL && k < b->code->n_phases;
-			k++)
-			if (b->copies[k] >= 0)
-				launch_phase(x, b, k);
-	}
-}
-
 void plan_device_watch(plan_exec *x, int64_t *state)
 {
 	const struct checks *c = x->checks;
@@ -296,14 +284,15 @@ void plan_device_opaque(plan_exec *x, struct bound *b)
 	x->checks->row = e->opaque->name;
 }
 
-void plan_forget_copies(plan_exec *x)
+/* The copies of steady inputs were noted, and may not have been made. */
+static void forget_copies(plan_exec *x)
 {
 	for (int32_t i = 0; i < x->p->launch.n; i++) {
 		struct bound *b = &x->bound[i];
 
 		memset(b->version, 0, sizeof b->version);
 		if (b->body != NULL)
-			plan_forget_copies(b->body);
+			forget_copies(b->body);
 	}
 }
 
@@ -321,7 +310,7 @@ void plan_device_end(plan_exec *x, bool failed)
 	x->d->cancel(x->d);
 	clear_rooms(x);
 	if (failed)
-		plan_forget_copies(x);
+		forget_copies(x);
 }
 
 /* Of x, and of bodies in it. */

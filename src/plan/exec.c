@@ -404,9 +404,11 @@ static void run_steps(void *arg)
 		x->times->n_runs++;
 }
 
-static void bind_run(plan_exec *x, const void *const *in,
+static void run_plan(plan_exec *x, const void *const *in,
 	const int64_t *version, void *const *out)
 {
+	tn_status s;
+
 	x->in = in;
 	x->version = version;
 	for (int32_t i = 0; i < x->p->s->output.n; i++) {
@@ -423,20 +425,6 @@ static void bind_run(plan_exec *x, const void *const *in,
 		*at->slot = at->is_output ? x->out[at->number]
 					  : (void *)(uintptr_t)in[at->number];
 	}
-}
-
-void plan_exec_ahead(plan_exec *x, const plan_runs *r)
-{
-	bind_run(x, r->in, r->version, r->out);
-	plan_device_copies(x);
-}
-
-static void run_plan(plan_exec *x, const void *const *in,
-	const int64_t *version, void *const *out)
-{
-	tn_status s;
-
-	bind_run(x, in, version, out);
 	plan_undo_begin(x->undo);
 	if (x->pool == NULL && !x->inner)
 		plan_device_begin(x);

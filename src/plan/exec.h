@@ -106,9 +106,6 @@ typedef struct plan_runs {
 } plan_runs;
 /* n runs, or fewer, one after another (exec.c). */
 void plan_exec_runs(plan_exec *x, const plan_runs *r);
-/* On a device, before runs that it repeats by itself: makes the copies of steady
- * inputs that they would make first. */
-void plan_exec_ahead(plan_exec *x, const plan_runs *r);
 
 /* ---- device.c ---------------------------------------------------------- */
 
@@ -124,9 +121,6 @@ void plan_device_look(plan_exec *x);
 /* After failed checks of launches of x, and of bodies in it, conditions with this
  * state hold no more. */
 void plan_device_watch(plan_exec *x, int64_t *state);
-void plan_device_copies(plan_exec *x);
-/* Copies of steady inputs, and those in bodies: they may not have been made. */
-void plan_forget_copies(plan_exec *x);
 void plan_device_opaque(plan_exec *x, struct bound *b);
 /* failed: nothing of the run may have happened. */
 void plan_device_end(plan_exec *x, bool failed);

@@ -277,16 +277,12 @@ static void copy_carried(
 		r->x->d->copy(r->x->d, to[k], from[k], r->out_bytes[k]);
 }
 
-/* A round is noted once. It must not rely on copies that a run of it in a loop in it
- * has made: perhaps there was no round. */
-static void note_round(struct plan_rounds *r, const plan_runs *one)
+/* A round is noted once, and happens often or not at all: it must not rely on copies
+ * of steady inputs that another has made, so their versions are unknown. */
+static void forget_versions(struct plan_rounds *r)
 {
-	const plan_exec *body = r->body;
-
-	plan_exec_runs(r->body, one);
-	for (int32_t i = 0; i < body->p->launch.n; i++)
-		if (body->bound[i].body != NULL)
-			plan_forget_copies(body->bound[i].body);
+	for (int32_t k = 0; k < r->l->body->input.n; k++)
+		r->version[k] = 0;
 }
 
 static void run_repeated(struct plan_rounds *r)
@@ -306,9 +302,9 @@ static void run_repeated(struct plan_rounds *r)
 	copy_carried(r, result, operand);
 	d->fill(d, r->state, 0, RUN_REPEAT_BYTES);
 	plan_device_watch(r->x, r->state);
-	plan_exec_ahead(r->body, &one);
+	forget_versions(r);
 	d->repeat(d, &repeat);
-	note_round(r, &one);
+	plan_exec_runs(r->body, &one);
 	if (!is_branch) {
 		copy_carried(r, result, (void *const *)r->room[0]);
 		plan_device_watch(r->body, r->state);
