@@ -70,13 +70,26 @@ result fake_assign(stream *s, const graph *g)
 	return r;
 }
 
+/* Does a body launch more than the kernel that sets the condition of a loop? */
+static bool has_kernels(const op *o)
+{
+	int launches = 0;
+
+	for (const op *b = o->body->first; b != NULL; b = b->next)
+		launches += b->kind == LAUNCH || b->body != NULL;
+	return launches > (o->kind == WHILE);
+}
+
 void fake_run_condition(const op *o)
 {
+	/* a driver whose loops have one round */
+	bool once = getenv("FAKE_CUDA_ONE_ROUND") != NULL;
+
 	while (known(o->handle)->value != 0 && !fake_state.is_broken) {
-		fake_state.n_rounds++;
+		fake_state.n_rounds += has_kernels(o);
 		for (op *b = o->body->first; b != NULL; b = b->next)
 			fake_run_op(b);
-		if (o->kind == IF)
+		if (o->kind == IF || once)
 			break;
 	}
 }

@@ -45,7 +45,7 @@ typedef struct fake_cuda {
 	int64_t n_memory, n_pinned, n_streams, n_events, n_loaded, n_contexts;
 	int64_t n_graphs, n_graph_launches, n_captured;
 	int64_t n_links;	   /* not returned */
-	int64_t n_nodes, n_rounds; /* nodes added to graphs; bodies that ran */
+	int64_t n_nodes, n_rounds; /* nodes added to graphs; bodies with kernels that ran */
 } fake_cuda_state;
 
 /* What a compiled unit has for each kernel: one block of a launch. Returns 0, or

@@ -23,7 +23,7 @@ static const char *const variables[] = {"TENON_CUDA_DRIVER", "TENON_NVRTC",
 	"TENON_NCCL", "TENON_CUDADEVRT", "FAKE_NCCL_VERSION", "FAKE_NCCL_FAIL",
 	"FAKE_CUDA_VERSION", "FAKE_CUDA_DEVICES", "FAKE_CUDA_COMPUTE",
 	"FAKE_NVRTC_VERSION", "FAKE_NVRTC_FAIL", "TENON_DEVICE", "TENON_MACHINE",
-	"FAKE_CUDA_EARLY"};
+	"FAKE_CUDA_EARLY", "FAKE_CUDA_ONE_ROUND"};
 
 static inline int begin(void **state)
 {
@@ -66,6 +66,31 @@ static inline tn_context *context_on(const char *device)
 	o.device = device;
 	if (tn_context_new(&c, &o) < 0)
 		fail_msg("%s: %s", device, tn_context_diag(NULL)->text);
+	return c;
+}
+
+/* .. on which a loop has run: what is done before the first one has been done. */
+static inline tn_context *context_of_loops(void)
+{
+	static const char text[] =
+		"program {\n  n: i64\n  s: f32[4]\n  one: i64\n"
+		"  k, h = loop(n, s, one, rounds=4, while=0) {\n"
+		"    carried k: i64\n    carried h: f32[4]\n    one: i64\n"
+		"    a = neg(h)\n    d = sub(k, one)\n    return d, a\n  }\n"
+		"  return k, h\n}\n";
+	int64_t n = 2, one = 1, k;
+	float s[4] = {1, 2, 3, 4}, h[4];
+	const void *in[3] = {&n, s, &one};
+	void *out[2] = {&k, h};
+	tn_context *c = context_on("cuda");
+	tn_program *p = NULL;
+
+	if (tn_program_parse(&p, c, text, sizeof text - 1, "loop.tn") < 0 ||
+		tn_program_run(p, in, out) < 0)
+		fail_msg("%s", tn_context_diag(c)->text);
+	tn_program_free(p);
+	assert_true(k == 0 && h[3] == 4);
+	fake->n_rounds = fake->n_get = 0;
 	return c;
 }
 

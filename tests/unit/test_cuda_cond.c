@@ -233,7 +233,7 @@ static void check(const char *text, int64_t most, int32_t n_get)
 	static arrays simt, cuda;
 
 	for (int32_t early = 0; early < 2; early++) {
-		tn_context *c = context_on("cuda");
+		tn_context *c = context_of_loops();
 		tn_program *p = parse(c, text);
 		tn_device_stats s;
 
@@ -309,7 +309,7 @@ static void test_rounds(void **state)
 static void test_kept(void **state)
 {
 	static arrays x, first;
-	tn_context *c = context_on("cuda");
+	tn_context *c = context_of_loops();
 	tn_program *p = parse(c, nested);
 	int64_t nodes = 0;
 
@@ -333,7 +333,7 @@ static void test_kept(void **state)
 static void test_lists(void **state)
 {
 	static arrays simt, cuda;
-	tn_context *c = context_on("cuda");
+	tn_context *c = context_of_loops();
 	tn_program *p = parse(c, lists);
 
 	(void)state;
@@ -366,7 +366,7 @@ static void expect_index(tn_context *c, tn_program *p, arrays *x)
 static void test_index(void **state)
 {
 	static arrays simt, cuda;
-	tn_context *c = context_on("cuda");
+	tn_context *c = context_of_loops();
 	tn_program *p = parse(c, indices);
 
 	(void)state;
@@ -390,7 +390,7 @@ static void test_index(void **state)
 static void test_endless(void **state)
 {
 	static arrays x;
-	tn_context *c = context_on("cuda");
+	tn_context *c = context_of_loops();
 	tn_program *p = parse(c, endless);
 
 	(void)state;
@@ -410,7 +410,7 @@ static void refuse_each(const char *text)
 
 	run_on("simt", text, 3, &simt);
 	for (int32_t i = 1; i < 100; i++) {
-		tn_context *c = context_on("cuda");
+		tn_context *c = context_of_loops();
 		tn_program *p = parse(c, text);
 		int64_t rounds = fake->n_rounds;
 		tn_status s;
@@ -479,6 +479,7 @@ static const struct lacking {
 	{"TENON_CUDADEVRT", "/nowhere/libcudadevrt.a",
 		"/nowhere/libcudadevrt.a is not there"},
 	{"TENON_CUDADEVRT", FAKE_DRIVER, "not a library"},
+	{"FAKE_CUDA_ONE_ROUND", "1", "the device began 2 rounds of 3 that were tried"},
 };
 
 /* The same values, and the reason. */
@@ -510,7 +511,7 @@ static void test_unfit(void **state)
 static void test_deep(void **state)
 {
 	static arrays simt, cuda;
-	tn_context *c = context_on("cuda");
+	tn_context *c = context_of_loops();
 	tn_program *p = parse(c, deep);
 	tn_device_stats s;
 

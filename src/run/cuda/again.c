@@ -3,10 +3,13 @@
  *
  * Only a kernel can set the value of a condition, by a function of a library of
  * NVIDIA's (libcudadevrt.a). So a small text is compiled by NVRTC and linked to that
- * library by the driver, when a loop first needs it. Where a part of this is missing,
- * the host reads conditions; nothing fails.
+ * library by the driver, when a loop first needs it. Then a loop of three rounds is
+ * tried. Where a part of this is missing, or the rounds are not three, the host reads
+ * conditions; nothing fails.
  */
 #include "run/cuda/local.h"
+
+#include <stddef.h>
 
 /* One thread does it. A failed check has left something else than -1. */
 static const char text[] =
@@ -35,7 +38,7 @@ static const char text[] =
 	"			state[1] = 1;\n"
 	"}\n";
 
-enum { LOG_BYTES = 1024 };
+enum { LOG_BYTES = 1024, TRIED_ROUNDS = 3 };
 
 typedef struct linking {
 	cuda_device *d;
@@ -110,6 +113,59 @@ static cu_result link_code(linking *j)
 	return r;
 }
 
+/* Memory of the loop that is tried: rounds that began, and whether a check failed; its
+ * test, which stays 1; what a round writes. */
+typedef struct trial {
+	uint64_t state[2], test, written;
+} trial;
+
+static cu_result run_trial(cuda_device *d, cu_address at, trial *t)
+{
+	const uint64_t word[] = {CUDA_REPEAT, at + offsetof(trial, test), 1, at,
+		TRIED_ROUNDS, CUDA_FILL, at + offsetof(trial, written), 1, 1,
+		CUDA_REPEATED};
+	cu_exec exec = NULL;
+	cu_graph g;
+	cu_result r = cuda_build(d, word, sizeof word / sizeof *word, &g);
+
+	if (r == CU_OK)
+		r = d->l.instantiate(&exec, g, 0);
+	if (r == CU_OK)
+		r = d->l.put(at, t, sizeof *t, d->stream);
+	if (r == CU_OK)
+		r = d->l.graph_launch(exec, d->stream);
+	if (r == CU_OK)
+		r = d->l.get(t, at, sizeof *t, d->stream);
+	if (r == CU_OK)
+		r = d->l.stream_wait(d->stream);
+	if (exec != NULL)
+		d->l.exec_free(exec);
+	if (g != NULL)
+		d->l.graph_free(g);
+	return r;
+}
+
+/* Between enter and leave. */
+static const char *try_rounds(cuda_device *d)
+{
+	trial t = {.test = 1};
+	cu_address at = 0;
+	cu_result r = d->l.alloc(&at, sizeof t);
+
+	if (r == CU_OK) {
+		r = run_trial(d, at, &t);
+		(void)d->l.free(at);
+	}
+	if (r != CU_OK)
+		return arena_printf(d->a, "the device cannot repeat: %s",
+			cuda_error(&d->l, d->s.tmp, r));
+	if (t.state[0] != TRIED_ROUNDS || t.written != 1)
+		return arena_printf(d->a,
+			"the device began %llu rounds of %d that were tried",
+			(unsigned long long)t.state[0], TRIED_ROUNDS);
+	return NULL;
+}
+
 static const char *make(linking *j)
 {
 	cuda_device *d = j->d;
@@ -119,14 +175,16 @@ static const char *make(linking *j)
 	j->library = cuda_find_devrt(&d->l, &d->rtc, d->a, &why);
 	if (why != NULL)
 		return why;
-	j->arch = cuda_arch(d, &j->is_ptx);
+	j->arch = cuda_arch(d, false, &j->is_ptx); /* as the library is */
 	why = compile(j);
 	if (why != NULL)
 		return why;
 	cuda_enter(d);
 	r = link_code(j);
+	if (r == CU_OK)
+		why = try_rounds(d);
 	cuda_leave(d);
-	return r == CU_OK ? NULL
+	return r == CU_OK ? why
 			  : arena_printf(d->a,
 				    "the driver cannot link %s: %s%s%.300s",
 				    j->library, cuda_error(&d->l, d->s.tmp, r),
@@ -139,9 +197,9 @@ const char *cuda_no_repeat(run_device *base)
 	linking j = {.d = d};
 
 	if (d->again == NULL) {
-		j.k = arena_make(d->a, cuda_again);
+		d->again = j.k = arena_make(d->a, cuda_again);
+		j.k->why = "it was not found out"; /* if that is broken off */
 		j.k->why = make(&j);
-		d->again = j.k;
 	}
 	return d->again->why;
 }

@@ -164,7 +164,7 @@ static cu_result add_note(builder *b, const uint64_t *w)
 	return end_body(b);
 }
 
-cu_result cuda_build(cuda_device *d, cu_graph *g)
+cu_result cuda_build(cuda_device *d, const uint64_t *word, int32_t n, cu_graph *g)
 {
 	builder b = {.d = d};
 	cu_result r = d->l.graph_new(&b.at[0].g, 0);
@@ -172,9 +172,8 @@ cu_result cuda_build(cuda_device *d, cu_graph *g)
 	*g = NULL;
 	if (r != CU_OK)
 		return r;
-	for (int32_t i = 0; r == CU_OK && i < d->word.n;
-		i += cuda_note_words(&d->word.at[i]))
-		r = add_note(&b, &d->word.at[i]);
+	for (int32_t i = 0; r == CU_OK && i < n; i += cuda_note_words(&word[i]))
+		r = add_note(&b, &word[i]);
 	if (r != CU_OK)
 		d->l.graph_free(b.at[0].g);
 	else

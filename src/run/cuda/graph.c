@@ -157,7 +157,7 @@ static cu_result record(cuda_device *d, cu_graph *g)
 
 	*g = NULL;
 	if (d->n_repeats > 0)
-		return cuda_build(d, g);
+		return cuda_build(d, d->word.at, d->word.n, g);
 	r = d->l.capture(d->stream, CU_RELAXED);
 	if (r != CU_OK)
 		return r;

@@ -304,9 +304,9 @@ enum {
 
 int32_t cuda_note_words(const uint64_t *w);
 
-/* A graph of what was noted, with conditions as nodes. d->args has room for the
+/* A graph of n words of notes, with conditions as nodes. d->args has room for the
  * params of each launch. Between enter and leave; *g NULL if it failed. */
-cu_result cuda_build(cuda_device *d, cu_graph *g);
+cu_result cuda_build(cuda_device *d, const uint64_t *word, int32_t n, cu_graph *g);
 
 /* ---- again.c ----------------------------------------------------------- */
 
@@ -334,8 +334,9 @@ void cuda_load(
 	run_device *d, const char *const *text, int32_t n, void **unit);
 void *cuda_find(run_device *d, void *unit, const char *name);
 /* The option of the compiler that names the newest GPU that it knows, up to the
- * device; *is_ptx: an older one, for which it makes PTX. */
-const char *cuda_arch(cuda_device *d, bool *is_ptx);
+ * device; own: with instructions that no other kind has; *is_ptx: an older one, for
+ * which it makes PTX. */
+const char *cuda_arch(cuda_device *d, bool own, bool *is_ptx);
 void cuda_modules_end(cuda_device *d);
 
 #endif

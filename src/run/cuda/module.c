@@ -59,7 +59,7 @@ static int known_arch(cuda_device *d)
 
 enum { WARPGROUPS = 90 }; /* the GPUs whose warps multiply together */
 
-const char *cuda_arch(cuda_device *d, bool *is_ptx)
+const char *cuda_arch(cuda_device *d, bool own, bool *is_ptx)
 {
 	int known = known_arch(d);
 
@@ -69,10 +69,9 @@ const char *cuda_arch(cuda_device *d, bool *is_ptx)
 			"install another version, or name it in TENON_NVRTC",
 			d->rtc.path, d->compute / 10, d->compute % 10);
 	*is_ptx = known != d->compute;
-	/* machine code for this GPU alone may have instructions of several warps */
 	return arena_printf(d->s.tmp, "--gpu-architecture=%s_%d%s",
 		*is_ptx ? "compute" : "sm", known,
-		!*is_ptx && known == WARPGROUPS ? "a" : "");
+		own && !*is_ptx && known == WARPGROUPS ? "a" : "");
 }
 
 /* Floats are not contracted, as on the CPU: the text says what is fused. */
@@ -340,7 +339,7 @@ void cuda_load(
 	map *asked;
 
 	arena_clear(d->s.tmp);
-	b.arch = cuda_arch(d, &b.is_ptx);
+	b.arch = cuda_arch(d, true, &b.is_ptx);
 	asked = map_new(d->s.tmp);
 	key = arena_array(d->s.tmp, const char *, n + 1);
 	for (int32_t i = 0; i < n; i++) {
