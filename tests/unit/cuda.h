@@ -69,7 +69,16 @@ static inline tn_context *context_on(const char *device)
 	return c;
 }
 
-/* .. on which a loop has run: what is done before the first one has been done. */
+static inline tn_program *parse_on(tn_context *c, const char *text)
+{
+	tn_program *p;
+
+	if (tn_program_parse(&p, c, text, strlen(text), "t.tn") < 0)
+		fail_msg("%s", tn_context_diag(c)->text);
+	return p;
+}
+
+/* A context on which a loop has run: what is done before the first one has been done. */
 static inline tn_context *context_of_loops(void)
 {
 	static const char text[] =
@@ -83,10 +92,9 @@ static inline tn_context *context_of_loops(void)
 	const void *in[3] = {&n, s, &one};
 	void *out[2] = {&k, h};
 	tn_context *c = context_on("cuda");
-	tn_program *p = NULL;
+	tn_program *p = parse_on(c, text);
 
-	if (tn_program_parse(&p, c, text, sizeof text - 1, "loop.tn") < 0 ||
-		tn_program_run(p, in, out) < 0)
+	if (tn_program_run(p, in, out) < 0)
 		fail_msg("%s", tn_context_diag(c)->text);
 	tn_program_free(p);
 	assert_true(k == 0 && h[3] == 4);

@@ -177,15 +177,6 @@ static void fill(arrays *x, const char *text, int64_t n)
 		x->to[i] = x->out[i];
 }
 
-static tn_program *parse(tn_context *c, const char *text)
-{
-	tn_program *p;
-
-	if (tn_program_parse(&p, c, text, strlen(text), "t.tn") < 0)
-		fail_msg("%s", tn_context_diag(c)->text);
-	return p;
-}
-
 static tn_status run(tn_program *p, arrays *x)
 {
 	memset(x->out, 0, sizeof x->out);
@@ -210,7 +201,7 @@ static void run_on(const char *device, const char *text, int64_t n, arrays *x)
 	o.interp = interp;
 	if (tn_context_new(&c, &o) < 0)
 		fail_msg("%s", tn_context_diag(NULL)->text);
-	p = parse(c, text);
+	p = parse_on(c, text);
 	fill(x, text, n);
 	run_good(c, p, x);
 	tn_program_free(p);
@@ -234,7 +225,7 @@ static void check(const char *text, int64_t most, int32_t n_get)
 
 	for (int32_t early = 0; early < 2; early++) {
 		tn_context *c = context_of_loops();
-		tn_program *p = parse(c, text);
+		tn_program *p = parse_on(c, text);
 		tn_device_stats s;
 
 		fake->early = early;
@@ -310,7 +301,7 @@ static void test_kept(void **state)
 {
 	static arrays x, first;
 	tn_context *c = context_of_loops();
-	tn_program *p = parse(c, nested);
+	tn_program *p = parse_on(c, nested);
 	int64_t nodes = 0;
 
 	(void)state;
@@ -334,7 +325,7 @@ static void test_lists(void **state)
 {
 	static arrays simt, cuda;
 	tn_context *c = context_of_loops();
-	tn_program *p = parse(c, lists);
+	tn_program *p = parse_on(c, lists);
 
 	(void)state;
 	fill(&cuda, lists, 1);
@@ -367,7 +358,7 @@ static void test_index(void **state)
 {
 	static arrays simt, cuda;
 	tn_context *c = context_of_loops();
-	tn_program *p = parse(c, indices);
+	tn_program *p = parse_on(c, indices);
 
 	(void)state;
 	run_on("simt", indices, 11, &simt);
@@ -391,7 +382,7 @@ static void test_endless(void **state)
 {
 	static arrays x;
 	tn_context *c = context_of_loops();
-	tn_program *p = parse(c, endless);
+	tn_program *p = parse_on(c, endless);
 
 	(void)state;
 	fill(&x, endless, 1);
@@ -411,7 +402,7 @@ static void refuse_each(const char *text)
 	run_on("simt", text, 3, &simt);
 	for (int32_t i = 1; i < 100; i++) {
 		tn_context *c = context_of_loops();
-		tn_program *p = parse(c, text);
+		tn_program *p = parse_on(c, text);
 		int64_t rounds = fake->n_rounds;
 		tn_status s;
 
@@ -451,7 +442,7 @@ static void by_host(const char *text, int64_t n, const char *why)
 {
 	static arrays simt, cuda;
 	tn_context *c = context_on("cuda");
-	tn_program *p = parse(c, text);
+	tn_program *p = parse_on(c, text);
 	tn_device_stats s;
 
 	run_on("simt", text, n, &simt);
@@ -512,7 +503,7 @@ static void test_deep(void **state)
 {
 	static arrays simt, cuda;
 	tn_context *c = context_of_loops();
-	tn_program *p = parse(c, deep);
+	tn_program *p = parse_on(c, deep);
 	tn_device_stats s;
 
 	(void)state;
@@ -539,7 +530,7 @@ static void test_index_by_host(void **state)
 	(void)state;
 	setenv("TENON_CUDADEVRT", "/nowhere", 1);
 	c = context_on("cuda");
-	p = parse(c, endless);
+	p = parse_on(c, endless);
 	fill(&x, endless, 1);
 	x.ids[5] = 8;
 	expect_index(c, p, &x);

@@ -63,15 +63,6 @@ static void fill(arrays *x, bool has_ids)
 	memset(x->out, 0, sizeof x->out);
 }
 
-static tn_program *parse(tn_context *c, const char *text)
-{
-	tn_program *p;
-
-	if (tn_program_parse(&p, c, text, strlen(text), "t.tn") < 0)
-		fail_msg("%s", tn_context_diag(c)->text);
-	return p;
-}
-
 static tn_status run(tn_program *p, arrays *x)
 {
 	memset(x->out, 0, sizeof x->out);
@@ -87,7 +78,7 @@ static void run_good(tn_context *c, tn_program *p, arrays *x)
 static void run_on_simt(const char *text, arrays *x, bool has_ids)
 {
 	tn_context *c = context_on("simt");
-	tn_program *p = parse(c, text);
+	tn_program *p = parse_on(c, text);
 
 	fill(x, has_ids);
 	run_good(c, p, x);
@@ -103,7 +94,7 @@ static void check(const char *text, bool has_ids, int64_t n_host)
 	run_on_simt(text, &simt, has_ids);
 	for (int32_t early = 0; early < 2; early++) {
 		tn_context *c = context_on("cuda");
-		tn_program *p = parse(c, text);
+		tn_program *p = parse_on(c, text);
 		tn_device_stats s;
 		int64_t n_get = 0, n_captured = 0;
 
@@ -143,7 +134,7 @@ static void test_many(void **state)
 {
 	static arrays simt, cuda;
 	tn_context *c = context_on("cuda");
-	tn_program *p = parse(c, many);
+	tn_program *p = parse_on(c, many);
 
 	(void)state;
 	run_on_simt(many, &simt, false);
@@ -161,7 +152,7 @@ static void test_index(void **state)
 {
 	static arrays simt, cuda;
 	tn_context *c = context_on("cuda");
-	tn_program *p = parse(c, nested);
+	tn_program *p = parse_on(c, nested);
 
 	(void)state;
 	run_on_simt(nested, &simt, true);
@@ -191,7 +182,7 @@ static void refuse_each(const char *text, bool has_ids)
 	run_on_simt(text, &simt, has_ids);
 	for (int32_t i = 1; i < 100; i++) {
 		tn_context *c = context_on("cuda");
-		tn_program *p = parse(c, text);
+		tn_program *p = parse_on(c, text);
 		tn_status s;
 
 		fill(&cuda, has_ids);
