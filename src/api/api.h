@@ -90,8 +90,10 @@ void api_run(tn_program *p, const void *const *in, void *const *out);
 tn_status api_apply_wide(tn_program *p, int32_t n_in, tn_tensor *const *in,
 	int32_t n_out, tn_tensor **out);
 
+/* Counts, for tn_device_stats, a test of a loop or branch that the host read; c: the
+ * context. */
+void api_note_asked(void *c, const char *why);
 /* plan_exec_run, with statistics. */
-void api_note_asked(void *c, const char *why); /* in device_stats */
 void api_exec_run(tn_context *c, plan_exec *x, const void *const *in,
 	const int64_t *version, void *const *out);
 

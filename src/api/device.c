@@ -35,7 +35,6 @@ static const struct device {
 	{"cuda", "cuda/", NULL, &cuda_nvrtc, open_cuda},
 };
 enum { N_DEVICES = sizeof devices / sizeof *devices, MOST_NUMBER = 1024 };
-enum { WARPGROUPS = 90 }; /* the GPUs whose warps multiply together */
 
 /* The number behind "cuda:"; 0 without one; -1: there is no such name. */
 static int32_t number_of(const struct device *d, const char *name)
@@ -129,7 +128,7 @@ void api_device_open(tn_context *c)
 		return;
 	c->machine = machine_named(c, c->o.target);
 	c->o.target = c->machine->name; /* not the caller's text */
-	if (compute > 0 && compute != WARPGROUPS && c->machine->matrix.warps > 0)
+	if (compute > 0 && compute != CUDA_WARPGROUPS && c->machine->matrix.warps > 0)
 		env_fail(c->e, TN_EINVAL, "device.target", (loc){0},
 			"%s has compute capability %d.%d: kernels for %s run on those of 9.0 alone",
 			c->o.device, compute / 10, compute % 10, c->o.target);

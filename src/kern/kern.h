@@ -349,11 +349,11 @@ typedef enum kern_space {
 } kern_space;
 
 /*
- * Swizzled: of an array of two bytes, with rows of 64 or 128 elements, in multiples of
- * eight. Matrix instructions of several warps take it so; what an element is called does
- * not depend on it. In memory, all first 64 elements of the rows are in front of all last
- * ones, and of the eight elements that adjoin, the p-th ones of these in row r are where
- * those of number p xor r mod 8 would be.
+ * A swizzled array has elements of two bytes, in rows of 64 or 128; their number is a
+ * multiple of eight. The numbers of its elements are as usual, but memory has them in the
+ * order that matrix instructions of several warps take: the first 64 elements of all rows,
+ * then the last 64 of all rows; and in these 64 elements of row r, the eight elements
+ * number 8 p to 8 p + 7 stand where those of p xor (r mod 8) would.
  */
 typedef struct kern_array {
 	kern_space space;
@@ -361,7 +361,7 @@ typedef struct kern_array {
 	tn_dtype dtype;
 	int64_t elems;
 	int64_t offset; /* SCRATCH, LOCAL: in bytes; they may overlap */
-	int32_t swizzled; /* LOCAL: elements of a row that is swizzled: see below; or 0 */
+	int32_t swizzled; /* LOCAL: elements of a row, if it is swizzled: see above; or 0 */
 	/* PARAM */
 	bool out;     /* the kernel writes it */
 	bool streams; /* it is stored past the caches; set by kern_store */

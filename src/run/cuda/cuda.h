@@ -37,6 +37,7 @@
 run_device *cuda_open(arena *a, int32_t number, const char *cache_dir);
 /* 10 * major + minor of its compute capability: 90 */
 int32_t cuda_compute(const run_device *d);
+enum { CUDA_WARPGROUPS = 90 }; /* of the only GPUs whose warps multiply together */
 
 /* What is there, for people. */
 typedef struct cuda_found {

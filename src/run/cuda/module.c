@@ -57,8 +57,6 @@ static int known_arch(cuda_device *d)
 	return best;
 }
 
-enum { WARPGROUPS = 90 }; /* the GPUs whose warps multiply together */
-
 const char *cuda_arch(cuda_device *d, bool own, bool *is_ptx)
 {
 	int known = known_arch(d);
@@ -71,7 +69,7 @@ const char *cuda_arch(cuda_device *d, bool own, bool *is_ptx)
 	*is_ptx = known != d->compute;
 	return arena_printf(d->s.tmp, "--gpu-architecture=%s_%d%s",
 		*is_ptx ? "compute" : "sm", known,
-		own && !*is_ptx && known == WARPGROUPS ? "a" : "");
+		own && !*is_ptx && known == CUDA_WARPGROUPS ? "a" : "");
 }
 
 /* Floats are not contracted, as on the CPU: the text says what is fused. */
