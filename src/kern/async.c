@@ -136,6 +136,8 @@ static void condition(struct walk *w, const kern_stmt *s)
 
 static void statement(struct walk *w, const kern_stmt *s)
 {
+	kern_accessed t[KERN_MOST_ACCESSED];
+
 	if (s->kind == KERN_LET)
 		loaded(w, s, s->v);
 	loaded(w, s, s->x);
@@ -147,10 +149,10 @@ static void statement(struct walk *w, const kern_stmt *s)
 		await(w, s->groups);
 	else if (s->kind == KERN_BARRIER)
 		meet(w);
-	else if (s->kind == KERN_STORE || s->kind == KERN_TURN || s->n_acc > 0)
-		access(w, s, s->at.array);
-	if (s->kind == KERN_TURN || kern_multiplies(s))
-		access(w, s, s->from.array);
+	else
+		for (int32_t i = kern_accesses(s, t) - 1; i >= 0; i--)
+			if (t[i].reads || t[i].writes)
+				access(w, s, t[i].at->array);
 	if (s->kind == KERN_FOR)
 		loop(w, s);
 	else if (s->kind == KERN_IF)

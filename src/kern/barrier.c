@@ -55,16 +55,17 @@ static void add_load(struct walk *w, uses *u, kern_val v)
 /* What the statement accesses itself. */
 static void add_own(struct walk *w, uses *u, const kern_stmt *s)
 {
+	kern_accessed t[KERN_MOST_ACCESSED];
+
 	if (s->kind == KERN_LET)
 		add_load(w, u, s->v);
 	add_load(w, u, s->x);
-	if (s->kind == KERN_STORE || s->kind == KERN_TURN ||
-		s->kind == KERN_GIVE || s->kind == KERN_ASYNC)
-		add(w, u, s->at.array, true);
-	if (kern_multiplies(s) || s->kind == KERN_TAKE)
-		add(w, u, s->at.array, false);
-	if (s->kind == KERN_TURN || kern_multiplies(s) || s->kind == KERN_ASYNC)
-		add(w, u, s->from.array, false);
+	for (int32_t i = kern_accesses(s, t) - 1; i >= 0; i--) {
+		if (t[i].writes)
+			add(w, u, t[i].at->array, true);
+		if (t[i].reads)
+			add(w, u, t[i].at->array, false);
+	}
 }
 
 /* .. and what the statements in it access. */

@@ -218,6 +218,33 @@ void kern_barrier(kern_builder *b)
 	kern_add(b, KERN_BARRIER);
 }
 
+int32_t kern_accesses(const kern_stmt *s, kern_accessed out[KERN_MOST_ACCESSED])
+{
+	bool stores = s->kind == KERN_STORE || s->kind == KERN_TURN ||
+		      s->kind == KERN_GIVE || s->kind == KERN_ASYNC;
+	int32_t n = 0;
+
+	if (stores || s->kind == KERN_PREFETCH)
+		out[n++] = (kern_accessed){&s->at, false, stores};
+	if (kern_multiplies(s) || s->kind == KERN_TAKE)
+		out[n++] = (kern_accessed){&s->at, true, false};
+	if (kern_multiplies(s) || s->kind == KERN_TURN || s->kind == KERN_ASYNC)
+		out[n++] = (kern_accessed){&s->from, true, false};
+	if (s->kind == KERN_TILES)
+		out[n++] = (kern_accessed){&s->to, true, true};
+	return n;
+}
+
+bool kern_writes(const kern_stmt *s, int32_t array)
+{
+	kern_accessed t[KERN_MOST_ACCESSED];
+
+	for (int32_t i = kern_accesses(s, t); i > 0; i--)
+		if (t[i - 1].writes && t[i - 1].at->array == array)
+			return true;
+	return false;
+}
+
 void kern_matrix(kern_builder *b, kern_kind kind, const kern_stmt *like)
 {
 	kern_stmt *s = kern_add(b, kind);

@@ -209,7 +209,7 @@ typedef enum kern_kind {
 	KERN_BARRIER,  /* all warps of the block come here before one goes on */
 	KERN_TURN,     /* transposes a square: element at + i*n + j = element from + j*m + i; see below */
 	KERN_MMA,      /* acc += at times from: see below */
-	KERN_TILES,    /* acc += at times from, in tile registers: see below */
+	KERN_TILES,    /* to += at times from, in tile registers: see below */
 	KERN_TAKE,     /* acc = at */
 	KERN_GIVE,     /* at = acc */
 	KERN_ASYNC,    /* begins to copy rows: at = from: see below */
@@ -252,13 +252,13 @@ typedef struct kern_block {
  * array: whole rows of it, of 64 or 128 columns; turned: all of 64 terms of as many
  * rows. `terms` are a multiple of those of one instruction, at most 64.
  *
- * TILES: acc holds the sums of `rows` rows, of each so many vectors of 16 lanes side by
- * side: at most two, and 32 rows. `at` has `terms` terms in each row, n apart; `from` has
- * groups of neighbouring terms, m apart, in each one group for each column; behind the
- * last term is what is not used. Integers wrap. bf16: of the groups 16 at a time, the
- * first terms are added to a sum of f32, in their order, and the second ones to another;
- * then both are added, and that to the sum in acc. Each multiplication with its addition,
- * and each other addition, is rounded once, and subnormal numbers are 0.
+ * TILES: `to` has `rows` rows, at most 32, of `width` sums that adjoin, 16 or 32, l apart.
+ * If x holds, they are 0 before, whatever is in memory. `at` has `terms` terms in each row,
+ * n apart; `from` has groups of neighbouring terms, m apart, in each one group for each
+ * column; behind the last term is what is not used. Integers wrap. bf16: of the groups 16
+ * at a time, the first terms are added to a sum of f32, in their order, and the second ones
+ * to another; then both are added, and that to the sum in `to`. Each multiplication with
+ * its addition, and each other addition, is rounded once, and subnormal numbers are 0.
  *
  * ASYNC: `rows` rows of `width` elements, whose beginnings are n apart in `at`, an
  * array that the warps of a block share, and m apart in `from`, a param. A warp
@@ -281,17 +281,17 @@ struct kern_stmt {
 	bool far;    /* PREFETCH: into the second level of cache */
 	kern_block body, other; /* FOR, IF, BLOCK; other: else */
 	kern_access at, from;	/* STORE, PREFETCH, TURN */
+	kern_access to;		/* TILES */
 	int64_t n, m;		/* TURN: distances of rows; the square has type.lanes rows */
+	int64_t l;		/* TILES: of rows of `to` */
 	bool at_turned, from_turned; /* MMA: n, m are distances of columns */
 	kern_type type;		/* TURN; MMA: of the factors */
-	int32_t rows, width;	/* ASYNC; width: TURN; MMA, TAKE, GIVE: of a part; 0: all;
-				 * rows: TILES */
+	int32_t rows, width;	/* ASYNC, TILES; width: TURN; MMA, TAKE, GIVE: of a part; 0: all */
 	int32_t terms;		/* MMA: of a part, of several warps; 0: all; TILES */
 	int32_t warps;		/* MMA: that execute it together; 0: each executes it alone */
 	int32_t groups;		/* WAIT */
-	const kern_val *acc;	/* MMA, TAKE, GIVE: registers f32x32, or i32x32; TILES: f32x16,
-				 * or i32x16 */
-	int32_t n_acc;		/* a multiple of 4; TILES: of rows */
+	const kern_val *acc;	/* MMA, TAKE, GIVE: registers f32x32, or i32x32 */
+	int32_t n_acc;		/* a multiple of 4 */
 	int32_t array;		/* ARRAY */
 	const char *text;	/* NOTE: letters, digits, '_', '.' and ", " */
 	int32_t line, column;	/* in the text that it was read from, or 0 */
@@ -303,17 +303,22 @@ static inline int32_t kern_turn_unit(const kern_stmt *s)
 	return s->width > 0 ? s->width : 1;
 }
 
-/* Does it multiply `at` and `from`, and add to registers? */
+/* Does it multiply `at` and `from`? */
 static inline bool kern_multiplies(const kern_stmt *s)
 {
 	return s->kind == KERN_MMA || s->kind == KERN_TILES;
 }
 
-/* The columns of TILES: lanes of the registers of a row. */
-static inline int32_t kern_tile_columns(const kern_stmt *s)
-{
-	return s->n_acc / s->rows * KERN_TILE_LANES;
-}
+/* What a statement accesses itself; an instruction in it that loads is another thing. */
+typedef struct kern_accessed {
+	const kern_access *at;
+	bool reads, writes; /* PREFETCH: neither */
+} kern_accessed;
+enum { KERN_MOST_ACCESSED = 3 };
+/* Their number. */
+int32_t kern_accesses(const kern_stmt *s, kern_accessed out[KERN_MOST_ACCESSED]);
+/* Does it write the array? */
+bool kern_writes(const kern_stmt *s, int32_t array);
 
 /* What of a matrix is in memory: MMA, TAKE, GIVE. */
 static inline int32_t kern_part_rows(const kern_stmt *s)

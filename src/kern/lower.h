@@ -411,7 +411,13 @@ struct tile {
 	bool has_last;
 	bool all_first; /* the sums begin everywhere */
 	val first;	/* else: where they begin */
-	int32_t array;	/* all accumulators, once they are done */
+	int32_t array;	/* all accumulators, once they are done; 0: it is not made */
+	/* of tile registers: where the first of the sums is, in rows so far apart; in_memory:
+	 * for good, else only while they are added up; begins: where they are 0 before */
+	bool in_memory;
+	kern_access sums;
+	int64_t sums_step;
+	val begins;
 };
 /* lower_sums.c */
 typedef void of_each(struct tile *t, int32_t row, int32_t vector);
@@ -444,6 +450,12 @@ void lw_pieces(
  * that they adjoin */
 void lw_dots(struct tile *t);
 void lw_group(lowering *lw, const loop_node *n);
+/* lower_tiles.c: are its sums in memory before and behind it? Then they begin there */
+bool lw_tiles_in_memory(struct tile *t);
+/* else accumulators are moved there and back; the terms of the innermost sum between */
+void lw_begin_tiles(struct tile *t);
+void lw_add_tiles(struct tile *t, int32_t terms);
+void lw_end_tiles(struct tile *t);
 /* lower_matrix.c */
 void lw_matrix(struct tile *t);
 /* The element of a tensor for the current variables, and how far that of the next

@@ -13,7 +13,7 @@
  *
  * In tile registers, all terms of the innermost sum are one statement:
  *
- *   tiles %a0, .. of p1[..] rows 1024, b0[..] rows 64, 32 by 512
+ *   tiles b1[..] rows 64 of p1[..] rows 1024, b0[..] rows 64, 32 by 32 by 512
  *
  * Where factors are more than what is multiplied, (x + a) (y + b), sums of y and of
  * x are added up beside, and a * sum y + b * sum x + n a b is added in the end.
@@ -107,36 +107,10 @@ static void group_sums(const struct dots *d, int32_t terms)
 	lw_move_to(d->t, 0, 0);
 }
 
-/* How far the element of a factor moves when var grows by so many. */
-static int64_t step_of(const struct dots *d, int32_t i, int32_t var, int32_t by)
-{
-	lowering *lw = d->t->lw;
-	const kern_form *at = element(d, i).at;
-	int64_t step;
-
-	lw->plus[var] = by;
-	if (!kern_form_apart(at, element(d, i).at, &step))
-		lw_bug(lw, "elements of a tile have no distance:",
-			lw->s->tensor.at[d->t->n->factor[i]->tensor].name);
-	lw->plus[var] = 0;
-	return step;
-}
-
 /* All terms of the innermost sum, in tile registers. */
 static void in_registers(const struct dots *d, int32_t terms)
 {
-	struct tile *t = d->t;
-	int32_t n = t->rows * t->vectors;
-	kern_val *acc = arena_array(t->lw->a, kern_val, n);
-	kern_stmt s = {.acc = acc, .n_acc = n, .rows = t->rows, .terms = terms};
-
-	for (int32_t i = 0; i < n; i++)
-		acc[i] = t->acc[i].id;
-	s.at = element(d, 0);
-	s.n = step_of(d, 0, t->n->row_var, 1);
-	s.from = element(d, 1);
-	s.m = step_of(d, 1, t->n->sum[0], t->n->dot);
-	kern_matrix(t->lw->b, KERN_TILES, &s);
+	lw_add_tiles(d->t, terms);
 }
 
 /* Walks the other sums. */
@@ -295,7 +269,9 @@ void lw_dots(struct tile *t)
 	}
 	if (n->tiled) {
 		d.add = in_registers;
+		lw_begin_tiles(t);
 		lw_pieces(t->lw, n->sum[0], longest(t), groups, &d);
+		lw_end_tiles(t);
 	}
 	correct(&d);
 }

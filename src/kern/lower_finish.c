@@ -293,9 +293,11 @@ void lw_finish(struct tile *t, int64_t columns)
 {
 	lowering *lw = t->lw;
 
-	t->array = kern_stack(lw->b, t->e->acc[0],
-		(int64_t)t->rows * t->vectors * lw->lanes, false);
-	lw_each(t, put_in_array);
+	if (t->array == 0) {
+		t->array = kern_stack(lw->b, t->e->acc[0],
+			(int64_t)t->rows * t->vectors * lw->lanes, false);
+		lw_each(t, put_in_array);
+	}
 	if (t->n->checked) {
 		t->finite = lw_register(
 			lw, lw_type(lw, t->e->acc[0], lw->lanes), 0);

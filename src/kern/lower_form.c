@@ -138,7 +138,7 @@ form lw_digits(lowering *lw, const loop_buf *b, const ix_form *const *digit,
 		if (b->panel > 0 && i == b->n_vars - 1)
 			s = lw_add(lw, s,
 				lw_scale(lw, kern_div(lw->b, d, b->panel),
-					b->panel_step - b->panel));
+					b->panel_step - b->panel * b->stride[i]));
 	}
 	return s;
 }

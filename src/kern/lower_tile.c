@@ -261,6 +261,13 @@ static void sums(struct tile *t, int64_t columns)
 {
 	const loop_node *n = t->n;
 
+	t->in_memory = n->tiled && lw_tiles_in_memory(t);
+	if (t->in_memory) {
+		needed_dots(t);
+		if (n->finish != NULL)
+			lw_finish(t, columns);
+		return;
+	}
 	if (n->held > 0)
 		lw_take_held(t);
 	else

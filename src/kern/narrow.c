@@ -175,6 +175,7 @@ static void statement(struct walk *w, const kern_stmt *s)
 		rows(w, &s->at, s->n, s->rows, s->width);
 		rows(w, &s->from, s->m, s->rows, s->width);
 	} else if (s->kind == KERN_TILES) {
+		rows(w, &s->to, s->l, s->rows, s->width);
 		rows(w, &s->at, s->n, s->rows, s->terms);
 		rows(w, &s->from, s->m, s->terms, KERN_TILE_ACROSS * KERN_TILE_BYTES);
 	} else if (s->n_acc > 0) {
@@ -208,14 +209,15 @@ static void find_stored(struct walk *w, const kern_block *b)
 		const kern_stmt *s = b->list.at[i];
 		const kern_value *x = kern_at(w->k, s->x);
 		uint64_t *n = &w->stored[s->at.array];
+		kern_accessed t[KERN_MOST_ACCESSED];
 
 		if (s->kind == KERN_STORE)
 			*n = larger(*n, x->op == KERN_CHECK
 						? of_check(w->k, x->num[0])
 						: KERN_BEYOND);
-		else if (s->kind == KERN_TURN || s->kind == KERN_GIVE ||
-			s->kind == KERN_ASYNC)
-			*n = KERN_BEYOND;
+		for (int32_t j = kern_accesses(s, t) - 1; j >= 0; j--)
+			if (t[j].writes && s->kind != KERN_STORE)
+				w->stored[t[j].at->array] = KERN_BEYOND;
 		find_stored(w, &s->body);
 		find_stored(w, &s->other);
 	}

@@ -307,12 +307,14 @@ static void parse_mma(struct kern_parser *p, const lex_token *t)
 	parse_part(p, s);
 }
 
-/* %r1, .. of p1[F] rows N, b0[G] rows M, ROWS by TERMS */
+/* b1[H] rows L of p1[F] rows N, b0[G] rows M, ROWS by COLUMNS by TERMS [zero CONDITION] */
 static void parse_tiles(struct kern_parser *p, const lex_token *t)
 {
 	kern_stmt *s = add(p, KERN_TILES, t);
+	kern_type condition = kern_num(TN_BOOL, 1);
 
-	parse_acc(p, s);
+	s->to = kern_parse_access(p, false);
+	s->l = parse_rows(p);
 	lex_need(p->l, "of");
 	s->at = kern_parse_access(p, false);
 	s->n = parse_rows(p);
@@ -323,8 +325,13 @@ static void parse_tiles(struct kern_parser *p, const lex_token *t)
 	s->rows = (int32_t)kern_parse_int(p, 1,
 		KERN_TILE_ACROSS * KERN_TILE_ROWS, "the rows of tile registers");
 	lex_need(p->l, "by");
+	s->width = (int32_t)kern_parse_int(p, 1,
+		KERN_TILE_ACROSS * KERN_TILE_LANES, "the columns of tile registers");
+	lex_need(p->l, "by");
 	s->terms = (int32_t)kern_parse_int(
 		p, 1, INT32_MAX / KERN_TILE_BYTES, "the terms of a row");
+	if (lex_eat(p->l, "zero"))
+		s->x = kern_parse_right(p, &condition);
 }
 
 static void parse_take(struct kern_parser *p, const lex_token *t)

@@ -333,8 +333,6 @@ static void matrix(struct print *p, const kern_stmt *s)
 	}
 	if (s->kind == KERN_MMA)
 		str_printf(p->out, "mma %s ", kern_type_text(p->k->a, s->type));
-	else if (s->kind == KERN_TILES)
-		str_add(p->out, "tiles ");
 	else
 		str_add(p->out, "take ");
 	acc(p, s);
@@ -347,10 +345,22 @@ static void matrix(struct print *p, const kern_stmt *s)
 		str_add(p->out, " = ");
 		rows(p, &s->at, s->n);
 	}
-	if (s->kind == KERN_TILES)
-		str_printf(p->out, ", %d by %d", s->rows, s->terms);
-	else
-		part(p, s);
+	part(p, s);
+}
+
+static void tiles(struct print *p, const kern_stmt *s)
+{
+	str_add(p->out, "tiles ");
+	rows(p, &s->to, s->l);
+	str_add(p->out, " of ");
+	rows(p, &s->at, s->n);
+	str_add(p->out, ", ");
+	rows(p, &s->from, s->m);
+	str_printf(p->out, ", %d by %d by %d", s->rows, s->width, s->terms);
+	if (s->x != 0) {
+		str_add(p->out, " zero ");
+		right(p, s->x, false);
+	}
 }
 
 static void async(struct print *p, const kern_stmt *s)
@@ -432,8 +442,10 @@ static void statement(struct print *p, const kern_stmt *s)
 	case KERN_TURN:
 		turn(p, s);
 		break;
-	case KERN_MMA:
 	case KERN_TILES:
+		tiles(p, s);
+		break;
+	case KERN_MMA:
 	case KERN_TAKE:
 	case KERN_GIVE:
 		matrix(p, s);

@@ -62,24 +62,19 @@ static void count_value(struct sweep *w, kern_val v, int32_t by)
 
 static void count_stmt(struct sweep *w, const kern_stmt *s, int32_t by)
 {
+	kern_accessed t[KERN_MOST_ACCESSED];
+
 	count_form(w, s->lo, by);
 	count_form(w, s->hi, by);
 	count_value(w, s->x, by);
 	if (s->kind == KERN_LET)
 		count_operands(w, s->v, by);
-	if (s->kind == KERN_STORE || s->kind == KERN_PREFETCH ||
-		s->kind == KERN_TURN || s->kind == KERN_ASYNC)
-		count_access(w, &s->at, by);
 	for (int32_t i = 0; i < s->n_acc; i++)
 		count_value(w, s->acc[i], by);
-	if (s->n_acc > 0)
-		count_access(w, &s->at, by);
-	if (kern_multiplies(s) || s->kind == KERN_TAKE)
-		w->reads[s->at.array] += by;
-	if (s->kind == KERN_TURN || kern_multiplies(s) ||
-		s->kind == KERN_ASYNC) {
-		count_access(w, &s->from, by);
-		w->reads[s->from.array] += by;
+	for (int32_t i = kern_accesses(s, t) - 1; i >= 0; i--) {
+		count_access(w, t[i].at, by);
+		if (t[i].reads)
+			w->reads[t[i].at->array] += by;
 	}
 }
 

@@ -78,6 +78,7 @@ static void block(struct tidy *t, kern_block *b)
 		s->hi = form(t, s->hi);
 		access(t, &s->at);
 		access(t, &s->from);
+		access(t, &s->to);
 		s->acc = moved_all(t, s->acc, s->n_acc);
 		s->x = moved(t, s->x);
 		s->v = moved(t, s->v);

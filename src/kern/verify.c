@@ -469,13 +469,10 @@ static void verify_turn(struct kern_verifier *v, const kern_stmt *s)
 
 static void verify_matrix(struct kern_verifier *v, const kern_stmt *s)
 {
-	int32_t lanes = s->kind == KERN_TILES ? KERN_TILE_LANES : KERN_MMA_LANES;
 	tn_dtype sum = TN_F32;
 
 	need_access(v, &s->at);
-	if (s->kind == KERN_TILES)
-		sum = kern_mma_sum(v->k->array.at[s->at.array].dtype);
-	else if (s->kind == KERN_MMA)
+	if (s->kind == KERN_MMA)
 		sum = kern_mma_sum(s->type.dt);
 	else if (v->k->array.at[s->at.array].dtype == TN_I32)
 		sum = TN_I32;
@@ -485,14 +482,24 @@ static void verify_matrix(struct kern_verifier *v, const kern_stmt *s)
 		need(v, s->acc[i]);
 		if (kern_at(v->k, s->acc[i])->op != KERN_REG)
 			kern_refuse(v, "set", "sums of a matrix must be in registers (\"var\")");
-		same_type(v, type_of(v, s->acc[i]), kern_num(sum, lanes));
+		same_type(v, type_of(v, s->acc[i]), kern_num(sum, KERN_MMA_LANES));
 		if (s->kind != KERN_GIVE)
 			kern_verify_set(v, s->acc[i]);
 	}
-	if (s->kind == KERN_TILES)
-		kern_verify_tiles(v, s);
-	else
-		kern_verify_matrix(v, s);
+	kern_verify_matrix(v, s);
+}
+
+static void verify_tiles(struct kern_verifier *v, const kern_stmt *s)
+{
+	need_access(v, &s->at);
+	need_access(v, &s->from);
+	need_access(v, &s->to);
+	if (s->x != 0) {
+		need(v, s->x);
+		same_type(v, type_of(v, s->x), kern_num(TN_BOOL, 1));
+	}
+	kern_verify_tiles(v, s);
+	kern_verify_effect(v);
 }
 
 static void verify_async(struct kern_verifier *v, const kern_stmt *s)
@@ -537,8 +544,10 @@ static void statement(struct kern_verifier *v, const kern_stmt *s)
 	case KERN_TURN:
 		verify_turn(v, s);
 		break;
-	case KERN_MMA:
 	case KERN_TILES:
+		verify_tiles(v, s);
+		break;
+	case KERN_MMA:
 	case KERN_TAKE:
 	case KERN_GIVE:
 		verify_matrix(v, s);

@@ -6,6 +6,8 @@
  */
 #include "kern/verify.h"
 
+#include <inttypes.h>
+
 enum { MOST = 64 };
 
 /* Is f a multiple of m, whatever its values are? */
@@ -113,15 +115,23 @@ void kern_verify_tiles(struct kern_verifier *v, const kern_stmt *s)
 		kern_refuse(v, "type",
 			"factors of %s and %s; tile registers take bf16 and bf16, or i8 and u8",
 			dtype_name(x), dtype_name(y));
-	if (s->n_acc % s->rows != 0 || s->n_acc / s->rows > KERN_TILE_ACROSS)
-		kern_refuse(v, "lanes",
-			"%d registers for %d rows; each row has one or %d", s->n_acc,
-			s->rows, KERN_TILE_ACROSS);
-	for (int32_t i = 0; i < s->n_acc; i++)
-		for (int32_t j = 0; j < i; j++)
-			if (s->acc[i] == s->acc[j])
-				kern_refuse(v, "set", "a register has two sums of these tiles");
+	if (v->k->array.at[s->to.array].dtype != kern_mma_sum(x))
+		kern_refuse(v, "type", "sums of %s are %s, and %s is not",
+			dtype_name(x), dtype_name(kern_mma_sum(x)),
+			kern_access_text(v, s->to.array));
+	if (s->width % KERN_TILE_LANES != 0)
+		kern_refuse(v, "lanes", "%d columns; tile registers have %d or %d",
+			s->width, KERN_TILE_LANES, KERN_TILE_ACROSS * KERN_TILE_LANES);
+	if (s->l < s->width && s->rows > 1)
+		kern_refuse(v, "lanes", "rows of %d sums overlap: they are %" PRId64 " apart",
+			s->width, s->l);
+	if (kern_arrays_overlap(v->k, s->to.array, s->at.array) ||
+		kern_arrays_overlap(v->k, s->to.array, s->from.array))
+		kern_refuse(v, "order", "sums in the memory of a factor");
 	kern_verify_rows(v, &s->at, s->n, s->rows, s->terms, false);
 	kern_verify_rows(v, &s->from, s->m, (s->terms - 1) / each + 1,
-		kern_tile_columns(s) * each, false);
+		s->width * each, false);
+	if (s->x == 0)
+		kern_verify_rows(v, &s->to, s->l, s->rows, s->width, false);
+	kern_verify_rows(v, &s->to, s->l, s->rows, s->width, true);
 }

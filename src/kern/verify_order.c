@@ -420,18 +420,36 @@ static void turn(struct kern_order *o, const kern_stmt *s)
 	}
 }
 
-/* Integers of its sums may then be any. */
+/* Rows that are written. */
+static void put_rows(struct kern_order *o, const kern_access *at, int64_t step,
+	int32_t rows, int32_t width)
+{
+	struct kern_span to = kern_order_form(o, at->at);
+	kern_access row = *at;
+
+	row.stride = 1;
+	for (int32_t i = 0; i < rows && !kern_order_stops(o); i++) {
+		row.at = kern_form_addc(o->k, at->at, i * step);
+		kern_order_write(o, &row, kern_span_plus(to, i * step, i * step), width);
+	}
+}
+
 static void tiles(struct kern_order *o, const kern_stmt *s)
 {
 	int32_t each = kern_tile_terms(o->k->array.at[s->at.array].dtype,
 		o->k->array.at[s->from.array].dtype);
+	bool begins = false;
 
 	kern_order_read_rows(o, s, &s->at, s->n, s->rows, s->terms);
 	kern_order_read_rows(o, s, &s->from, s->m, (s->terms - 1) / each + 1,
-		(int64_t)kern_tile_columns(s) * each);
-	for (int32_t i = 0; i < s->n_acc; i++)
-		for (int32_t l = 0; l < o->n_cells[s->acc[i]]; l++)
-			o->cell[o->first[s->acc[i]] + l] = KERN_ALL;
+		(int64_t)s->width * each);
+	if (s->x != 0) {
+		kern_order_take(o, s->x);
+		begins = kern_order_cell(o, s->x, 0).lo > 0;
+	}
+	if (!begins)
+		kern_order_read_rows(o, s, &s->to, s->l, s->rows, s->width);
+	put_rows(o, &s->to, s->l, s->rows, s->width);
 }
 
 static void matrix(struct kern_order *o, const kern_stmt *s)
@@ -465,15 +483,7 @@ static void matrix(struct kern_order *o, const kern_stmt *s)
  * reads them has waited. */
 static void copied(struct kern_order *o, const kern_stmt *s)
 {
-	struct kern_span to = kern_order_form(o, s->at.at);
-	kern_access row = s->at;
-
-	row.stride = 1;
-	for (int32_t i = 0; i < s->rows && !kern_order_stops(o); i++) {
-		row.at = kern_form_addc(o->k, s->at.at, i * s->n);
-		kern_order_write(o, &row, kern_span_plus(to, i * s->n, i * s->n),
-			s->width);
-	}
+	put_rows(o, &s->at, s->n, s->rows, s->width);
 }
 
 static void statement(struct kern_order *o, const kern_stmt *s)
@@ -582,6 +592,7 @@ static void find(struct kern_order *o, const kern_block *b, bool *is_read,
 {
 	for (int32_t i = 0; i < b->list.n; i++) {
 		const kern_stmt *s = b->list.at[i];
+		kern_accessed t[KERN_MOST_ACCESSED];
 
 		if (s->kind == KERN_LET)
 			o->named[s->v] = true;
@@ -589,10 +600,8 @@ static void find(struct kern_order *o, const kern_block *b, bool *is_read,
 			read_of(o, is_read, s->v);
 		if (s->x != 0)
 			read_of(o, is_read, s->x);
-		if (s->kind == KERN_TURN || kern_multiplies(s))
-			is_read[s->from.array] = true;
-		if (s->kind == KERN_TAKE || kern_multiplies(s))
-			is_read[s->at.array] = true;
+		for (int32_t j = kern_accesses(s, t) - 1; j >= 0; j--)
+			is_read[t[j].at->array] |= t[j].reads;
 		if (s->kind == KERN_ARRAY)
 			o->depth[s->array] = depth + 1;
 		find(o, &s->body, is_read, depth + (s->kind == KERN_FOR));
@@ -607,6 +616,7 @@ static int32_t find_stores(struct kern_order *o, const kern_block *b, int32_t de
 
 	for (int32_t i = 0; i < b->list.n; i++) {
 		const kern_stmt *s = b->list.at[i];
+		kern_accessed t[KERN_MOST_ACCESSED];
 
 		d = find_stores(o, &s->body, depth + (s->kind == KERN_FOR));
 		if (s->kind == KERN_FOR)
@@ -614,10 +624,10 @@ static int32_t find_stores(struct kern_order *o, const kern_block *b, int32_t de
 		least = d < least ? d : least;
 		d = find_stores(o, &s->other, depth);
 		least = d < least ? d : least;
-		if ((s->kind == KERN_STORE || s->kind == KERN_TURN ||
-			    s->kind == KERN_GIVE || s->kind == KERN_ASYNC) &&
-			o->tracked[s->at.array] && o->depth[s->at.array] < least)
-			least = o->depth[s->at.array];
+		for (int32_t j = kern_accesses(s, t) - 1; j >= 0; j--)
+			if (t[j].writes && o->tracked[t[j].at->array] &&
+				o->depth[t[j].at->array] < least)
+				least = o->depth[t[j].at->array];
 	}
 	return least;
 }
@@ -640,15 +650,14 @@ static bool stores_of(
 
 	for (int32_t i = 0; i < b->list.n && !some; i++) {
 		const kern_stmt *s = b->list.at[i];
+		kern_accessed t[KERN_MOST_ACCESSED];
+		int32_t n = kern_accesses(s, t);
 
 		some = stores_of(o, &s->body, later) ||
 		       stores_of(o, &s->other, later);
-		for (int32_t j = 0; j < o->k->array.n && !some; j++)
-			some = (s->kind == KERN_STORE || s->kind == KERN_TURN ||
-				       s->kind == KERN_GIVE ||
-				       s->kind == KERN_ASYNC) &&
-			       later[j] && o->tracked[j] &&
-			       kern_arrays_overlap(o->k, s->at.array, j);
+		for (int32_t j = 0; j < n * o->k->array.n && !some; j++)
+			some = t[j % n].writes && later[j / n] && o->tracked[j / n] &&
+			       kern_arrays_overlap(o->k, t[j % n].at->array, j / n);
 	}
 	return some;
 }

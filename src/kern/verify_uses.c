@@ -17,6 +17,7 @@ static void find_checked(struct kern_verifier *v, const kern_block *b)
 
 	for (int32_t i = 0; i < b->list.n; i++) {
 		const kern_stmt *s = b->list.at[i];
+		kern_accessed t[KERN_MOST_ACCESSED];
 
 		if (s->kind == KERN_STORE &&
 			k->array.at[s->at.array].space == KERN_STACK) {
@@ -26,14 +27,14 @@ static void find_checked(struct kern_verifier *v, const kern_block *b)
 			int32_t *is = &of[s->at.array];
 
 			*is = *is == 0 || *is == n ? n : -1;
-		} else if (s->kind == KERN_TURN || s->kind == KERN_GIVE ||
-			   s->kind == KERN_ASYNC) {
-			of[s->at.array] = -1;
 		} else if (s->kind == KERN_ARRAY && s->stream) {
 			of[s->array] = -1; /* zeros */
 		} else if (s->kind == KERN_SET || s->kind == KERN_SET_LANE) {
 			v->sets[s->v]++;
 		}
+		for (int32_t j = kern_accesses(s, t) - 1; j >= 0; j--)
+			if (t[j].writes && s->kind != KERN_STORE)
+				of[t[j].at->array] = -1;
 		for (int32_t j = 0; j < s->n_acc; j++)
 			v->sets[s->acc[j]] += s->kind != KERN_GIVE;
 		find_checked(v, &s->body);
@@ -50,15 +51,12 @@ static void count_uses(const kern_kernel *k, const kern_stmt *s, int32_t array,
 	struct uses *u)
 {
 	kern_val at_hand[] = {s->kind == KERN_LET ? s->v : 0, s->x};
+	kern_accessed t[KERN_MOST_ACCESSED];
 
-	u->n_writes += (s->kind == KERN_STORE || s->kind == KERN_TURN ||
-			       s->kind == KERN_GIVE || s->kind == KERN_ASYNC) &&
-		       s->at.array == array;
-	u->n_reads += (s->kind == KERN_TURN || kern_multiplies(s) ||
-			      s->kind == KERN_ASYNC) &&
-		      s->from.array == array;
-	u->n_reads += (s->kind == KERN_TAKE || kern_multiplies(s)) &&
-		      s->at.array == array;
+	for (int32_t i = kern_accesses(s, t) - 1; i >= 0; i--) {
+		u->n_writes += t[i].writes && t[i].at->array == array;
+		u->n_reads += t[i].reads && t[i].at->array == array;
+	}
 	for (int32_t i = 0; i < 2; i++)
 		u->n_reads += kern_at(k, at_hand[i])->op == KERN_LOAD &&
 			      kern_at(k, at_hand[i])->at.array == array;
@@ -118,6 +116,7 @@ static void find_other(
 			v->selected[s->x] = true;
 		find_addressed(s->lo, &s->at, other);
 		find_addressed(s->hi, &s->from, other);
+		find_addressed(NULL, &s->to, other);
 		find_other(v, &s->body, other);
 		find_other(v, &s->other, other);
 	}

@@ -229,9 +229,9 @@ static void parse_copy(struct parse *p, const lex_token *at)
 		group_var = variable(p);
 		fail_if(p, (seen & BIT(group_var)) == 0 ||
 				(group_var == var[n - 1]) != (group == 1) ||
-				panel > 0,
+				(group == 1 && panel > 0),
 			at, "change",
-			"groups of 1 are of the last subscript, others of another one, and not in panels");
+			"groups of 1 are of the last subscript, and not in panels; others are of another subscript");
 	}
 	lex_need(p->l, "=");
 	e = value(p, NULL);

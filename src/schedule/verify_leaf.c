@@ -382,7 +382,7 @@ static void check_group(struct sv *v, const loop_node *n)
 	const loop_eqn *e = &k->eqn[n->eqn];
 	int64_t s;
 
-	if (!e->pack || e->panel > 0 || n->var != e->group_var ||
+	if (!e->pack || n->var != e->group_var ||
 		n->row_var < 0 || n->row_var == n->var ||
 		!ix_stride(e->at, n->row_var, k->var[n->row_var].extent, &s) ||
 		s != 1 || !is_cut_once(v, n, n->var))
@@ -630,7 +630,7 @@ static void check_copies(struct sv *v, int32_t phase)
 
 		if (v->leaf.at[i].phase != phase)
 			continue;
-		if (n->kind != LOOP_STMT || !e->pack || e->part ||
+		if ((n->kind != LOOP_STMT && n->kind != LOOP_STAGE) || !e->pack || e->part ||
 			e->body[0]->kind != EX_READ || e->body[0]->tensor != of ||
 			ix_has_fun(e->body[0]->form))
 			verify_fail(v, n, "copies",

@@ -248,6 +248,8 @@ typedef struct machine_tiles {
 	double load;   /* of a register of factors */
 	double chain;  /* before a register can be added to again */
 	double start;  /* moves a vector of sums to a register and back */
+	int32_t block; /* rows and columns of a chunk, at most: each comes to the core once */
+	int32_t near_part; /* of the first cache, which a panel of columns takes */
 } machine_tiles;
 
 /* What the C compiler says of such instructions. */

@@ -216,14 +216,19 @@ static void tiles(struct kern_running *r, const kern_stmt *s)
 	int64_t x = kern_run_form(r, s->at.at), y = kern_run_form(r, s->from.at);
 	int32_t each = kern_tile_terms(r->k->array.at[s->at.array].dtype,
 		r->k->array.at[s->from.array].dtype);
-	int32_t lanes = KERN_TILE_LANES;
+	int64_t to = kern_run_form(r, s->to.at);
+	ir_number out[KERN_MAX_LANES];
+	bool begins = s->x != 0 && kern_run_value(r, s->x, out)[0].i != 0;
 
-	for (int32_t i = 0; i < s->n_acc * lanes; i++) {
-		int32_t row = i / kern_tile_columns(s);
+	for (int32_t i = 0; i < s->rows * s->width; i++) {
+		int32_t row = i / s->width, column = i % s->width;
+		int64_t at = to + row * s->l + column;
+		ir_number sum = {0};
 
-		add_terms(r, s, each, x + row * s->n,
-			y + i % kern_tile_columns(s) * each,
-			kern_run_lanes(r, s->acc[i / lanes]) + i % lanes);
+		if (!begins)
+			sum = kern_run_get(r, s->to.array, at, true);
+		add_terms(r, s, each, x + row * s->n, y + column * each, &sum);
+		kern_run_put(r, s->to.array, at, sum);
 	}
 }
 

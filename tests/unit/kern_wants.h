@@ -150,12 +150,14 @@ static void want_dots(struct data *d)
 			d->out[j] += d->in[1][k] * d->in[2][16 * k + j];
 }
 
+/* Five terms twice, then the first four of them. */
 static void want_tiled(struct data *d)
 {
 	for (int i = 0; i < 3; i++)
 		for (int j = 0; j < 16; j++)
 			for (int k = 0; k < 5; k++)
-				d->out[16 * i + j] += d->in[1][6 * i + k] *
+				d->out[16 * i + j] += (k < 4 ? 3 : 2) *
+						      d->in[1][6 * i + k] *
 						      d->in[2][16 * k + j];
 }
 

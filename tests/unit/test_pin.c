@@ -401,7 +401,7 @@ static const struct edit {
 	{"vectors that are tile registers elsewhere", dots, "dot 4 less -9, 0",
 		"dot 4 tiled less -9, 0", "tile"},
 	{"blocks of the sum that end inside of an instruction", longer,
-		"block i_2 < 2048 by 512", "block i_2 < 2048 by 500", "tile"},
+		"block i_2 < 2048 by 256", "block i_2 < 2048 by 250", "tile"},
 	{"the same bytes less nothing", bytes, "dot 4 tiled", "dot 4", "tile"},
 	{"bytes of which some is missing", bytes, "dot 4 tiled",
 		"dot 4 tiled less 1, 0", "tile"},

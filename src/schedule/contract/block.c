@@ -177,6 +177,35 @@ static void block_jumps(contract *c, const contract_product *p)
 	}
 }
 
+/* The length of blocks of n, in whole pieces of `each`, if there are so many blocks. */
+static int64_t of_blocks(int64_t n, int64_t each, int64_t blocks)
+{
+	return each * contract_ceil(contract_ceil(n, each), blocks);
+}
+
+/*
+ * Sizes for tile registers: squares, as each block of terms comes to the core once for all
+ * rows, and once for all columns, of a chunk; smaller ones where that leaves few chunks.
+ */
+static void block_tiles(const contract *c, const contract_product *p)
+{
+	const machine *m = c->k->machine;
+	int64_t rows = c->k->var[p->i].extent, columns = c->k->var[p->j].extent;
+	int64_t panel = (int64_t)p->lanes * p->vectors;
+	int64_t above = contract_ceil(rows, m->tiles.block);
+	int64_t beside = contract_ceil(columns, m->tiles.block);
+	int64_t chunks = chunks_of(c, loops_around(c));
+
+	while (chunks * above * beside < m->product.copied_chunks &&
+		beside < contract_ceil(columns, panel))
+		beside++;
+	while (chunks * above * beside < m->product.copied_chunks &&
+		above < contract_ceil(rows, p->tile))
+		above++;
+	c->block[p->i] = of_blocks(rows, p->tile, above);
+	c->block[p->j] = of_blocks(columns, panel, beside);
+}
+
 /*
  * Sizes for a single product: rows that fit the second cache, and some panels
  * of columns. If rows are copied, blocks are as large as the number of chunks
@@ -219,6 +248,8 @@ static void block_one(contract *c, const contract_product *p)
 		c->block[p->i] = p->tile * tiles;
 		c->block[p->j] = panel;
 	}
+	if (p->tiled && !p->turned && c->number < 0)
+		block_tiles(c, p);
 	if (p->turned) { /* enough chunks, by rows if columns give too few */
 		pieces = contract_ceil(k->machine->product.copied_chunks,
 			contract_ceil(n, c->block[p->j]));

@@ -508,8 +508,8 @@ static int64_t terms_at_once(const contract *c, const contract_product *p, int64
 	int64_t size = contract_factor_bytes(c, p), near = m->memory[MACHINE_L1].bytes;
 	int64_t panel = (int64_t)p->lanes * p->vectors, n = 2 * near;
 
-	if (p->tiled) /* it is read as fast as it comes from the first cache */
-		n = near;
+	if (p->tiled) /* it is read as fast as it comes from the first cache, as rows are */
+		n = near / m->tiles.near_part;
 	else if (rest > 1 && !p->turned && p->dot == 0)
 		n = near * m->product.window_quarters / 4;
 	n = n / (panel * size) / rest;

@@ -45,24 +45,33 @@ bool contract_is_shared(const contract *c, const expr *of)
 	return false;
 }
 
+/* Is memory read along what adjoins? Copies in groups turn squares. */
+static bool is_read_along(const contract *c, const contract_product *p)
+{
+	return contract_adjoins(c->k, p->y->form, p->j) ||
+	       (p->dot > 0 && contract_adjoins(c->k, p->y->form, p->s));
+}
+
 /* Can panels of columns be copied once, before all chunks? */
 static bool may_copy_columns(const contract *c, const contract_product *p)
 {
-	return !p->turned && p->dot == 0 && !p->matrix &&
+	return !p->turned && !p->matrix &&
 	       c->k->machine->block.warps == 1 && c->number < 0 &&
 	       c->k->copies != LOOP_COPIES_BLOCKS &&
 	       loop_param(c->k, p->y->tensor) >= 0 &&
 	       contract_may_be_whole(c, p, p->y) &&
-	       contract_adjoins(c->k, p->y->form, p->j) &&
+	       is_read_along(c, p) &&
 	       c->k->n_phases + c->before.n + 1 <= LOOP_MAX_PHASES;
 }
 
-/* Are rows of y longer than those of a panel, so that a panel jumps where y lies? */
+/* Are rows of y longer than those of a panel, so that a panel jumps where y lies? Or
+ * are its terms in another order than instructions take them? */
 static bool is_wide(const contract *c, const contract_product *p)
 {
 	int64_t step, panel = (int64_t)p->lanes * p->vectors;
 
-	return !ix_stride(p->y->form, p->s, c->k->var[p->s].extent, &step) ||
+	return p->dot > 0 ||
+	       !ix_stride(p->y->form, p->s, c->k->var[p->s].extent, &step) ||
 	       step > panel || step < 0;
 }
 
@@ -76,6 +85,7 @@ bool contract_keeps_columns(const contract *c, const contract_product *p)
 bool contract_copies_columns(const contract *c, const contract_product *p)
 {
 	return p->pack_y && may_copy_columns(c, p) &&
-	       ((c->product.n <= 1 && contract_is_shared(c, p->y)) ||
+	       ((c->product.n <= 1 && (p->dot == 0 || p->tiled) &&
+			contract_is_shared(c, p->y)) ||
 		       contract_keeps_columns(c, p));
 }

@@ -181,9 +181,9 @@ static loop_node *in_rows(contract *c, const contract_product *p,
 	return copy;
 }
 
-/* Copies y so that neighbours along the sum adjoin, for each column. */
-static void in_groups(contract *c, const contract_product *p, loop_set in,
-	int32_t eqn, int32_t n, const int32_t *var, loop_node *panel)
+/* The loops of a copy of y in which neighbours along the sum adjoin, for each column. */
+static loop_node *in_groups(contract *c, const contract_product *p, int32_t eqn,
+	int32_t n, const int32_t *var)
 {
 	loop_node *copy = turned(c, p, eqn, p->s);
 
@@ -192,8 +192,7 @@ static void in_groups(contract *c, const contract_product *p, loop_set in,
 	for (int32_t i = n - 2; i >= 0; i--)
 		if (var[i] != p->s)
 			copy = loop_node_for(c->k->a, var[i], copy);
-	put_needs(c, p, in, in, copy);
-	loop_node_adopt(c->k->a, panel, copy);
+	return copy;
 }
 
 /* Copies y in the body of a panel; later reads of y use the copy. */
@@ -210,7 +209,9 @@ void contract_pack_y(contract *c, contract_product *p, loop_node *panel)
 	n = order_vars(c, p, in, contract_last_of(c, p, y, p->j, p->s), var);
 	eqn = add_pack(c, y, packed(c, p, y), n, var, &p->y);
 	if (p->dot > 0) {
-		in_groups(c, p, in, eqn, n, var, panel);
+		copy = in_groups(c, p, eqn, n, var);
+		put_needs(c, p, in, in, copy);
+		loop_node_adopt(k->a, panel, copy);
 		return;
 	}
 	if (y->dtype == k->eqn[p->eqn].acc[0] && may_turn(c, y, p->lanes) &&
@@ -361,6 +362,32 @@ static int32_t copied(const contract *c, int32_t eqn)
 	return body->kind == EX_READ ? body->tensor : -1;
 }
 
+/* The length of chunks of a copy, of whole pieces of so many. */
+static int64_t chunk_of(const contract *c, int32_t var, int64_t each)
+{
+	int64_t size = contract_ceil(
+		c->k->var[var].extent, c->k->machine->product.copy_chunks);
+
+	return contract_ceil(size, each) * each;
+}
+
+/*
+ * The chunks that copy all of y in groups: of terms, whose columns adjoin in memory; or
+ * where the terms adjoin, of panels of columns, each of which is read along its terms.
+ */
+static loop_node *all_groups(contract *c, const contract_product *p, const expr *y,
+	int32_t eqn, int32_t n, const int32_t *var)
+{
+	int64_t panel = (int64_t)p->lanes * p->vectors;
+	loop_node *copy = in_groups(c, p, eqn, n, var);
+
+	if (!contract_adjoins(c->k, y->form, p->s))
+		return contract_block(c, var[0],
+			chunk_of(c, var[0], var[0] == p->s ? p->dot : 1), copy);
+	copy = contract_block(c, p->j, panel, copy);
+	return contract_block(c, p->j, chunk_of(c, p->j, panel), copy);
+}
+
 /*
  * Copies a whole factor, in a separate phase; `last` is the variable that is
  * contiguous in the copy.
@@ -371,19 +398,16 @@ void contract_pack_whole(contract *c, const contract_product *p, const expr **f,
 	loop_kernel *k = c->k;
 	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
 	const expr *of = *f;
-	bool is_read = of->kind == EX_READ;
 	loop_node *copy, *top;
-	int64_t ext;
 
 	n = order_vars(c, p, loop_expr_vars(k, of), last, var);
 	eqn = add_pack(c, of, packed(c, p, of), n, var, f);
 	if (p->dot > 0)
 		let_adjoin(c, p, eqn);
-	ext = k->var[var[0]].extent;
-	top = contract_block(c, var[0],
-		contract_ceil(ext, c->k->machine->product.copy_chunks), NULL);
-	top->parallel = true;
-	if (is_read) {
+	top = contract_block(c, var[0], chunk_of(c, var[0], 1), NULL);
+	if (p->dot > 0 && last == p->j) {
+		top = all_groups(c, p, of, eqn, n, var);
+	} else if (of->kind == EX_READ) {
 		copy = contract_leaf(c, LOOP_STMT, eqn);
 		for (int32_t i = n - 1; i >= 0; i--)
 			copy = loop_node_for(k->a, var[i], copy);
@@ -391,6 +415,7 @@ void contract_pack_whole(contract *c, const contract_product *p, const expr **f,
 	} else {
 		loop_node_adopt(k->a, top, in_rows(c, p, of, eqn, n, var));
 	}
+	top->parallel = true;
 	loop_decide(k, DECIDE_COPY_WHOLE, p->eqn, contract_tensor_of(of), 0, 0);
 	*vec_push(k->a, &c->before) = top;
 	*vec_push(k->a, &c->before_of) = copied(c, eqn);

@@ -8,20 +8,15 @@
  */
 #include "target/c/text.h"
 
-/* Is `at` written by the statement? */
-static bool writes(const kern_stmt *s)
-{
-	return s->kind == KERN_STORE || s->kind == KERN_TURN ||
-	       s->kind == KERN_GIVE || s->kind == KERN_ASYNC;
-}
-
 static void mark(const kern_block *b, uint32_t phase, uint32_t *written)
 {
 	for (int32_t i = 0; i < b->list.n; i++) {
 		const kern_stmt *s = b->list.at[i];
+		kern_accessed t[KERN_MOST_ACCESSED];
 
-		if (writes(s))
-			written[s->at.array] |= UINT32_C(1) << phase;
+		for (int32_t j = kern_accesses(s, t) - 1; j >= 0; j--)
+			if (t[j].writes)
+				written[t[j].at->array] |= UINT32_C(1) << phase;
 		mark(&s->body, phase, written);
 		mark(&s->other, phase, written);
 	}

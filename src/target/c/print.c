@@ -449,20 +449,16 @@ static void find_used(printer *p, const kern_block *b)
 {
 	for (int32_t i = 0; i < b->list.n; i++) {
 		const kern_stmt *s = b->list.at[i];
+		kern_accessed t[KERN_MOST_ACCESSED];
 
 		if (s->kind == KERN_LET)
 			use_value(p, s->v);
 		use_value(p, s->x);
-		if (s->kind == KERN_STORE || s->kind == KERN_PREFETCH ||
-			s->kind == KERN_TURN || s->kind == KERN_ASYNC ||
-			s->n_acc > 0)
-			p->used[s->at.array] = true;
+		for (int32_t j = kern_accesses(s, t) - 1; j >= 0; j--)
+			p->used[t[j].at->array] = true;
 		p->tiled |= s->kind == KERN_TILES;
 		if (s->kind == KERN_STORE && s->stream)
 			stream(p, s);
-		if (s->kind == KERN_TURN || kern_multiplies(s) ||
-			s->kind == KERN_ASYNC)
-			p->used[s->from.array] = true;
 		find_used(p, &s->body);
 		find_used(p, &s->other);
 	}

@@ -3,9 +3,7 @@
  * them (AMX), else by plain C that gives the same bits.
  *
  *     int tile_rows = 0;                 at the beginning of a function
- *     { f32x16 t[64] = { r5, r6, .. };
- *       tiles_bf16_bf16_2(&tile_rows, t, x, 1024, y, 64, 32, 512);
- *       r5 = t[0]; r6 = t[1]; .. }
+ *     tiles_bf16_bf16_2(&tile_rows, sums, 64, k == 0, x, 1024, y, 64, 32, 512);
  *     tiles_end(tile_rows);              and at its end
  *
  * Registers 0 to 3 have sums, of two times 16 rows by two times 16 columns; 4 and 5
@@ -31,23 +29,15 @@ void c_tiles(printer *p, const kern_stmt *s)
 {
 	tn_dtype x = p->k->array.at[s->at.array].dtype;
 	tn_dtype y = p->k->array.at[s->from.array].dtype;
-	int32_t vectors = s->n_acc / s->rows;
-	str list = str_new(p->a);
+	int32_t vectors = s->width / KERN_TILE_LANES;
 
 	c_need(p, (struct need){.kind = NEED_TILES, .of = x, .t = y, .lanes = vectors});
-	for (int32_t i = 0; i < s->n_acc; i++)
-		str_printf(&list, "%s%s", i > 0 ? ", " : "", c_name(p, s->acc[i]));
-	c_line(p, "{");
-	c_line(p, "	%s t[%d] = { %s };",
-		c_type(p, kern_at(p->k, s->acc[0])->type), s->n_acc, list.at);
 	c_line(p,
-		"	tiles_%s_%s_%d(&tile_rows, t, &%s, %" PRId64 ", &%s, %" PRId64
-		", %d, %d);",
-		dtype_name(x), dtype_name(y), vectors, c_element(p, &s->at), s->n,
+		"tiles_%s_%s_%d(&tile_rows, &%s, %" PRId64 ", %s, &%s, %" PRId64
+		", &%s, %" PRId64 ", %d, %d);",
+		dtype_name(x), dtype_name(y), vectors, c_element(p, &s->to), s->l,
+		s->x == 0 ? "0" : c_taken(p, s->x), c_element(p, &s->at), s->n,
 		c_element(p, &s->from), s->m, s->rows, s->terms);
-	for (int32_t i = 0; i < s->n_acc; i++)
-		c_line(p, "	%s = t[%d];", c_name(p, s->acc[i]), i);
-	c_line(p, "}");
 }
 
 /* ---- helpers ---- */
@@ -124,17 +114,28 @@ static void step_text(str *out, const char *name, const char *word, int32_t vect
 	str_add(out, "}\n#endif\n");
 }
 
-static void move_sums(str *out, bool store, int32_t vectors)
+/* Registers of the first 16 rows, and of those below, if there are some. */
+static void move_sums(str *out, const char *indent, bool store, int32_t vectors)
 {
-	int32_t row = KERN_TILE_BYTES * vectors;
+	static const char *const at[] = {"z", "z + 64", "z + 16 * zb", "z + 16 * zb + 64"};
 
+	for (int32_t i = 0; i < 4; i++) {
+		if (i == 2)
+			str_printf(out, "%sif (low) {\n", indent);
+		if (i % 2 < vectors)
+			move(out, arena_printf(out->a, "%s%s", indent, i > 1 ? "\t" : ""),
+				store, i, at[i], "zb");
+	}
+	str_printf(out, "%s}\n", indent);
+}
+
+static void clear_sums(str *out, int32_t vectors)
+{
 	for (int32_t i = 0; i < 4; i++)
 		if (i % 2 < vectors)
-			move(out, i > 1 ? "	if (low)\n		" : "	",
-				store, i,
-				arena_printf(out->a, "(char *)z + %d",
-					i / 2 * 16 * row + i % 2 * KERN_TILE_BYTES),
-				arena_printf(out->a, "(i64)%d", row));
+			str_printf(out,
+				"		%s__asm__ __volatile__(\"tilezero %%%%tmm%d\" : : : \"memory\");\n",
+				i > 1 ? "if (low)\n			" : "", i);
 }
 
 /* The terms behind the last 16 groups: with zeros behind them. */
@@ -170,18 +171,23 @@ static void fast_text(str *out, const char *name, int32_t size, int32_t each,
 	str_printf(out,
 		"#if defined(TILE_REGISTERS)\n"
 		"	const char *x = px, *y = py;\n"
-		"	const i64 xb = n * %d, yb = m * %d;\n"
+		"	char *z = pz;\n"
+		"	const i64 xb = n * %d, yb = m * %d, zb = l * 4;\n"
 		"	const int low = rows > 16;\n"
 		"	if (*now != rows)\n"
-		"		tiles_begin(now, rows);\n",
+		"		tiles_begin(now, rows);\n"
+		"	if (begins) {\n",
 		size, size);
-	move_sums(out, false, vectors);
+	clear_sums(out, vectors);
+	str_add(out, "	} else {\n");
+	move_sums(out, "		", false, vectors);
 	str_printf(out,
+		"	}\n"
 		"	for (; terms >= %d; terms -= %d, x += 64, y += 16 * yb)\n"
 		"		step_%s(x, xb, y, yb, low);\n",
 		16 * each, 16 * each, name);
 	rest_text(out, name, size, each, vectors);
-	move_sums(out, true, vectors);
+	move_sums(out, "	", true, vectors);
 }
 
 static void plain_text(str *out, tn_dtype x, tn_dtype y, int32_t each,
@@ -192,26 +198,29 @@ static void plain_text(str *out, tn_dtype x, tn_dtype y, int32_t each,
 	str_printf(out,
 		"#else\n"
 		"	const %s *x = px;\n	const %s *y = py;\n"
+		"	%s *z = pz;\n"
 		"	(void)now;\n"
 		"	for (int r = 0; r < rows; r++)\n"
-		"		for (int c = 0; c < %d; c++)\n",
+		"		for (int c = 0; c < %d; c++) {\n"
+		"			if (begins)\n"
+		"				z[r * l + c] = 0;\n",
 		floats ? "__UINT16_TYPE__" : dtype_name(x),
-		floats ? "__UINT16_TYPE__" : dtype_name(y), vectors * KERN_TILE_LANES);
+		floats ? "__UINT16_TYPE__" : dtype_name(y), floats ? "f32" : "i32",
+		vectors * KERN_TILE_LANES);
 	if (floats)
-		str_printf(out,
+		str_add(out,
 			"			for (i64 k = 0; k < terms; k += 32) {\n"
-			"				f32 s[2] = { 0, 0 }, *to = (f32 *)z + r * %d + c;\n"
+			"				f32 s[2] = { 0, 0 }, *to = z + r * l + c;\n"
 			"				for (i64 i = k; i < k + 32 && i < terms; i++)\n"
-			"					s[i %% 2] = tile_flush(__builtin_fmaf(tile_f32(x[r * n + i]), tile_f32(y[i / 2 * m + 2 * c + i %% 2]), s[i %% 2]));\n"
+			"					s[i % 2] = tile_flush(__builtin_fmaf(tile_f32(x[r * n + i]), tile_f32(y[i / 2 * m + 2 * c + i % 2]), s[i % 2]));\n"
 			"				*to = tile_flush(tile_flush(*to) + tile_flush(s[0] + s[1]));\n"
-			"			}\n",
-			vectors * KERN_TILE_LANES);
+			"			}\n");
 	else
 		str_printf(out,
 			"			for (i64 k = 0; k < terms; k++)\n"
-			"				((i32 *)z)[r * %d + c] += x[r * n + k] * y[k / %d * m + %d * c + k %% %d];\n",
-			vectors * KERN_TILE_LANES, each, each, each);
-	str_add(out, "#endif\n}\n");
+			"				z[r * l + c] += x[r * n + k] * y[k / %d * m + %d * c + k %% %d];\n",
+			each, each, each);
+	str_add(out, "		}\n#endif\n}\n");
 }
 
 static const char flush_text[] =
@@ -248,7 +257,7 @@ void c_tiles_text(str *out, c_math *m, const struct need *d)
 		d->lanes);
 	step_text(out, name, word_of(d->of, d->t), d->lanes);
 	str_printf(out,
-		"static __attribute__((noinline, unused)) void tiles_%s(int *now, void *z,\n"
+		"static __attribute__((noinline, unused)) void tiles_%s(int *now, void *pz, i64 l, int begins,\n"
 		"	const void *px, i64 n, const void *py, i64 m, int rows, i64 terms)\n{\n",
 		name);
 	fast_text(out, name, size, each, d->lanes);

@@ -84,6 +84,7 @@ static void walk(struct own *w, const kern_block *b, bool plain)
 {
 	for (int32_t i = 0; i < b->list.n; i++) {
 		const kern_stmt *s = b->list.at[i];
+		kern_accessed t[KERN_MOST_ACCESSED];
 
 		if (s->kind == KERN_LET)
 			see_load(w, s->v, plain);
@@ -92,12 +93,8 @@ static void walk(struct own *w, const kern_block *b, bool plain)
 		see_load(w, s->x, plain);
 		if (s->kind == KERN_STORE)
 			see(w, &s->at, kern_at(w->k, s->x)->type.lanes, plain);
-		if (s->kind == KERN_PREFETCH || s->kind == KERN_TURN ||
-			s->kind == KERN_ASYNC || s->n_acc > 0)
-			see(w, &s->at, 0, false);
-		if (s->kind == KERN_TURN || s->kind == KERN_ASYNC ||
-			kern_multiplies(s))
-			see(w, &s->from, 0, false);
+		for (int32_t j = kern_accesses(s, t) - 1; j >= 0 && s->kind != KERN_STORE; j--)
+			see(w, t[j].at, 0, false);
 		walk(w, &s->body, plain && !s->by_lane);
 		walk(w, &s->other, plain && !s->by_lane);
 	}
