@@ -265,6 +265,9 @@ static int32_t deepest(const eqn_unit *e)
 static bool may_inline(choice *c, const eqn_unit *p, const eqn_unit *e)
 {
 	fuse_state *f = c->f;
+	/* scores and their maximum are one kernel, or three with their weights: a maximum
+	 * that has computed its scores again is in neither */
+	bool is_score = e->e.monoid == IR_MAX && c->readers[p->e.out[0]].n > 1;
 
 	if (p->e.monoid != IR_SET || p->e.n_out != 1 || p->has_scan ||
 		p->e.push != NULL || p->e.opaque != NULL ||
@@ -272,7 +275,7 @@ static bool may_inline(choice *c, const eqn_unit *p, const eqn_unit *e)
 		p->e.body[0]->depth + deepest(e) > MAX_INLINED_DEPTH ||
 		p->n_reads > f->t->fusion.again_reads ||
 		f->s->eqn.at[p->source].square > 0 || /* its readers are in its kernel */
-		f->w->version[p->e.out[0]] >= 0)
+		f->w->version[p->e.out[0]] >= 0 || is_score)
 		return false;
 	for (int32_t i = 0; i < p->n_reads; i++) {
 		if (settle_is_destroyed(f->w, p->read[i].tensor))

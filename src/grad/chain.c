@@ -145,12 +145,42 @@ static const in_node *all_inside(adjoint *g, const in_eqn *q,
 
 /* ---- going down ---- */
 
+/* The dtype that a factor is stored in, if it has two bytes, and is multiplied as another
+ * float; else that of the factor. */
+static tn_dtype stored_as(const in_node *n)
+{
+	tn_dtype t = n->kind == IN_CAST ? n->arg[0]->dtype : n->dtype;
+
+	return n->kind == IN_CAST && n->arg[0]->kind == IN_READ &&
+			       dtype_is_float(t) && dtype_size(t) == 2
+		       ? t
+		       : n->dtype;
+}
+
+/*
+ * The cotangent of a term of a sum of products. If both factors are stored in two bytes,
+ * so is it, as if the sum were: gradients are sums of products of such factors, too.
+ */
+static const in_node *of_term(adjoint *g, const in_eqn *q, const in_node *n,
+	const in_node *c)
+{
+	const ir_scalar *f = ir_scalar_at(n->fn);
+	tn_dtype t;
+
+	if (q->monoid != IR_SUM || f->n_args != 2 || strcmp(f->d[0], "y") != 0 ||
+		strcmp(f->d[1], "x") != 0)
+		return c;
+	t = stored_as(n->arg[0]);
+	return stored_as(n->arg[1]) == t ? nd_cast(g, n->dtype, nd_cast(g, t, c)) : c;
+}
+
 static void down_call(adjoint *g, const in_eqn *q, const in_node *n,
 	const in_node *c, const guards *w)
 {
 	const ir_scalar *f = ir_scalar_at(n->fn);
 	bool is_choice = strcmp(f->sig, "B,T,T>T") == 0;
 
+	c = of_term(g, q, n, c);
 	for (int32_t k = 0; k < f->n_args; k++) {
 		const in_node *d;
 

@@ -28,7 +28,7 @@ static const char own[] = "program { q: bf16[2,128,32]  k: bf16[2,128,32]\n"
 			  "  v: bf16[2,128,32]\n"
 			  "  o = attention(q, k, v, causal=true, scale=1)\n"
 			  "  return o }";
-#define SCALED "sel(cast(was.8[128*i_0 + i_1], f32) == -inf, 0, x0 * rescale.11[128*i_0 + i_1])\n"
+#define SCALED "sel(was.8[128*i_0 + i_1] == -inf, 0, x0 * rescale.11[128*i_0 + i_1])\n"
 #define SCALE_Z \
 	"            for i_1 < 128 lanes 16 unroll 1 {\n" \
 	"              scale attention.z#5 to " SCALED "            }\n"

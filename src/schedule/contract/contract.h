@@ -209,6 +209,9 @@ bool contract_guards_tiles(int32_t n, const ix_fact *need, loop_set sums);
 /* Is the sum added up in blocks of a mixed loop, of whole groups? */
 bool contract_adds_blocks(const contract *c, const contract_product *p);
 void contract_choose_dot(const contract *c, contract_product *p);
+/* Values that are e once they are rounded to t: what was chosen is rounded once, and not
+ * before it is chosen, too. */
+const expr *contract_before_rounding(loop_kernel *k, const expr *e, tn_dtype t);
 /* The narrow values that are `offset` less than e; NULL: they may not fit t. */
 const expr *contract_narrow(
 	loop_kernel *k, const expr *e, tn_dtype t, int64_t offset);

@@ -103,12 +103,27 @@ static bool is_bf16(const expr *e)
 	       (e->kind == EX_CONST && e->c.f == 0);
 }
 
+const expr *contract_before_rounding(loop_kernel *k, const expr *e, tn_dtype t)
+{
+	if (e->kind == EX_SELECT)
+		return ex_select(k->s, e->arg[0],
+			contract_before_rounding(k, e->arg[1], t),
+			contract_before_rounding(k, e->arg[2], t));
+	return e->kind == EX_CAST && e->arg[0]->dtype == t &&
+			       e->arg[0]->kind == EX_CAST &&
+			       e->arg[0]->arg[0]->dtype == e->dtype
+		       ? e->arg[0]->arg[0]
+		       : e;
+}
+
 /* .. NULL: it is not */
 static const expr *as_bf16(loop_kernel *k, const expr *e)
 {
 	if (e->dtype != TN_F32 || !is_bf16(e))
 		return NULL;
-	return e->kind == EX_CAST ? e->arg[0] : ex_cast(k->s, TN_BF16, e);
+	return e->kind == EX_CAST ? e->arg[0]
+				  : ex_cast(k->s, TN_BF16,
+					    contract_before_rounding(k, e, TN_BF16));
 }
 
 /*

@@ -70,7 +70,9 @@ const expr *contract_as_short(loop_kernel *k, const expr *e, tn_dtype t)
 		return contract_narrow(k, e, t, 0);
 	if (t == TN_BOOL || t != short_of(e))
 		return NULL;
-	return e->kind == EX_CAST ? e->arg[0] : ex_cast(k->s, t, e);
+	return e->kind == EX_CAST
+		       ? e->arg[0]
+		       : ex_cast(k->s, t, contract_before_rounding(k, e, t));
 }
 
 int32_t contract_terms_at_once(const loop_kernel *k, tn_dtype t)
