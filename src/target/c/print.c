@@ -84,22 +84,6 @@ static void let(printer *p, kern_val v)
 			p->d->value(p, v));
 }
 
-bool c_is_named(const printer *p, kern_val v)
-{
-	return p->is_let[v] ||
-	       strchr(kern_op_at(kern_at(p->k, v)->op)->flags, 'd') != NULL;
-}
-
-const char *c_taken(printer *p, kern_val v)
-{
-	if (c_is_named(p, v))
-		return c_name(p, v);
-	if (!p->d->let(p, v))
-		return p->d->value(p, v);
-	p->is_let[v] = true;
-	return c_name(p, v);
-}
-
 static void var(printer *p, const kern_stmt *s)
 {
 	kern_type t = kern_at(p->k, s->v)->type;

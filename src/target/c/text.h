@@ -111,10 +111,6 @@ c_kernel *c_print_apart(arena *a, const kern_kernel *k); /* of c_apart */
 c_kernel *c_print_plain(arena *a, const kern_kernel *k); /* of c_apart_plain */
 /* The word in the dialect's language. */
 const char *c_word_of(const printer *p, c_word w);
-/* Does a name stand for the value in the text so far? */
-bool c_is_named(const printer *p, kern_val v);
-/* The operand of a statement: its name, or the expression that computes it. */
-const char *c_taken(printer *p, kern_val v);
 void c_checked(printer *p, kern_val v, const char *failed);
 
 /* line.c */
@@ -130,6 +126,10 @@ const char *c_name(printer *p, kern_val v); /* or a literal */
 const char *c_form(printer *p, const kern_form *f);
 const char *c_element(printer *p, const kern_access *at); /* "p1[4 * x3]" */
 const char *c_value(printer *p, kern_val v); /* of the instruction */
+/* Does a name stand for the value in the text so far? */
+bool c_is_named(const printer *p, kern_val v);
+/* The operand of a statement: its name, or the expression that computes it. */
+const char *c_taken(printer *p, kern_val v);
 const char *c_use(printer *p, const char *helper, tn_dtype t, int32_t lanes);
 const char *c_int_helper(printer *p, const char *name);
 const char *c_turn(printer *p, tn_dtype t, int32_t lanes);

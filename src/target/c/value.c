@@ -703,3 +703,19 @@ const char *c_value(printer *p, kern_val id)
 
 	return of[v->op] != NULL ? of[v->op](p, v) : c_name(p, id);
 }
+
+bool c_is_named(const printer *p, kern_val v)
+{
+	return p->is_let[v] ||
+	       strchr(kern_op_at(kern_at(p->k, v)->op)->flags, 'd') != NULL;
+}
+
+const char *c_taken(printer *p, kern_val v)
+{
+	if (c_is_named(p, v))
+		return c_name(p, v);
+	if (!p->d->let(p, v))
+		return p->d->value(p, v);
+	p->is_let[v] = true;
+	return c_name(p, v);
+}
