@@ -190,7 +190,8 @@ static const machine machines[] = {
 		AVX512,
 		.dot = {INT_DOTS, {TN_BF16, TN_BF16, 2}},
 		.tiles = {.rows = 16, .row_bytes = 64, .cycles = 20, .load = 12,
-			.chain = 65, .start = 3, .block = 256, .near_part = 2},
+			.chain = 65, .start = 3, .block = 256, .near_part = 2,
+			.long_parts = 3},
 	},
 	{
 		.name = "c/avx2",
@@ -411,6 +412,7 @@ static const struct fact {
 	SIZE(tiles.row_bytes, "contract"),
 	SIZE(tiles.block, "contract"),
 	SIZE(tiles.near_part, "contract"),
+	SIZE(tiles.long_parts, "contract"),
 	FACT(cycles.tile_load, "cycles", "a product of 2 x 256 x 128, less half of it"),
 	FACT(cycles.tile_start, "cycles", "a product with sums of 8 terms"),
 	FACT(cycles.turned, "cycles", "a transposition of 512 x 512"),

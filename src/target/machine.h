@@ -250,6 +250,7 @@ typedef struct machine_tiles {
 	double start;  /* moves a vector of sums to a register and back */
 	int32_t block; /* rows and columns of a chunk, at most: each comes to the core once */
 	int32_t near_part; /* of the first cache, which a panel of columns takes */
+	int32_t long_parts; /* rows are long for them with such a part of what others have */
 } machine_tiles;
 
 /* What the C compiler says of such instructions. */

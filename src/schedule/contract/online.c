@@ -149,12 +149,31 @@ static int64_t bytes_of_key(const contract *c)
 	return n;
 }
 
+/* Will tile registers multiply values of the keys? */
+static bool has_tiles(const contract *c)
+{
+	loop_kernel *k = c->k;
+	contract_terms t;
+
+	for (int32_t i = 0; i < k->n_eqns && k->machine->tiles.rows > 0; i++)
+		if (is_kind(c, i, EQN_ROW_KEY) && contract_is_product(k, &k->eqn[i]) &&
+			contract_factors(k, &k->eqn[i], &t) &&
+			contract_narrow(k, t.f[0], TN_BF16, 0) != NULL &&
+			contract_narrow(k, t.f[1], TN_BF16, 0) != NULL)
+			return true;
+	return false;
+}
+
+/* Do blocks of keys save more than they cost: sums that are scaled for each? Whole rows
+ * leave few of them to a block, each of which copies all keys for tile registers. */
 static bool is_too_long(const contract *c)
 {
+	const machine *m = c->k->machine;
 	double row = (double)c->rows.n_keys * (double)bytes_of_key(c);
 
-	return c->rows.max >= 0 ? machine_is_long(c->k->machine, row)
-				: machine_is_long_plain(c->k->machine, row);
+	if (c->rows.max < 0)
+		return machine_is_long_plain(m, row);
+	return machine_is_long(m, has_tiles(c) ? row * m->tiles.long_parts : row);
 }
 
 /* Finds a row with a maximum, and sets what contract_find_keys sets. */
