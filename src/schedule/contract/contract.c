@@ -436,6 +436,8 @@ static void put_outside(contract *c, loop_node *outer, loop_node *body)
 
 static void fill(contract *c, loop_node *body)
 {
+	bool behind = false; /* the last nest is that behind tile registers */
+
 	if (c->online)
 		contract_online_open(c, body);
 	for (int32_t s = 0; s < c->n_stages; s++) {
@@ -447,7 +449,12 @@ static void fill(contract *c, loop_node *body)
 		if (c->online && s == c->scale_stage)
 			contract_online_scale(c, body);
 		if (p == NULL) {
+			int32_t n = body->n_child;
+
 			put_plain(c, s, body);
+			if (behind && n > 0 && body->n_child == n + 1)
+				contract_join_behind(c, body);
+			behind = false;
 			continue;
 		}
 		gather_leaves(c, c->last, s + 1, p);
@@ -455,6 +462,8 @@ static void fill(contract *c, loop_node *body)
 			contract_rows_nest(c, p, body);
 		else
 			contract_nest(c, p, body);
+		/* else it stays where sums can be in registers: hold_near.c */
+		behind = p->tiled && p->behind.n > 0 && !c->by_rows;
 		s++;
 	}
 }

@@ -259,6 +259,9 @@ void contract_pack_y(contract *c, contract_product *p, loop_node *panel);
 void contract_pack_x(contract *c, contract_product *p, loop_node *body);
 void contract_pack_whole(contract *c, const contract_product *p,
 	const expr **f, int32_t last);
+/* The last two nests of a body: where the second one can follow the first one in each
+ * iteration, one nest does both. */
+void contract_join_behind(contract *c, loop_node *body);
 void contract_pack_panels(contract *c, contract_product *p);
 
 /* ---- common.c ---- */

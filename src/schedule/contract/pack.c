@@ -317,6 +317,68 @@ static void join_copy(contract *c, loop_node *body)
 	}
 }
 
+/* Do the innermost loops of two nests, which walk the same variables in the same order,
+ * have statements alone? Sets them. */
+static bool are_alike(loop_node **a, loop_node **b)
+{
+	for (;; *a = (*a)->child[0], *b = (*b)->child[0]) {
+		const loop_node *x = *a, *y = *b;
+
+		if (x->kind != LOOP_FOR || y->kind != LOOP_FOR || x->var != y->var ||
+			loop_is_loop(x->child[0]) != loop_is_loop(y->child[0]))
+			return false;
+		if (!loop_is_loop(x->child[0]))
+			break;
+		if (x->n_child != 1 || y->n_child != 1)
+			return false;
+	}
+	for (int32_t i = 0; i < (*a)->n_child + (*b)->n_child; i++)
+		if (loop_is_loop(i < (*a)->n_child ? (*a)->child[i]
+						   : (*b)->child[i - (*a)->n_child]))
+			return false;
+	return true;
+}
+
+/* Can each iteration of loop a be followed by that of loop b? */
+static bool may_follow(loop_kernel *k, const loop_node *a, const loop_node *b)
+{
+	for (int32_t j = 0; j < b->n_child; j++) {
+		int32_t made = k->eqn[b->child[j]->eqn].e->out[0];
+
+		if (b->child[j]->kind != LOOP_STMT || b->child[j]->n_needs > 0 ||
+			!reads_own(k, a, b->child[j]))
+			return false;
+		for (int32_t i = 0; i < a->n_child; i++)
+			if (loop_leaf_reads(k, a->child[i], made))
+				return false;
+	}
+	return true;
+}
+
+void contract_join_behind(contract *c, loop_node *body)
+{
+	loop_node *first = body->child[body->n_child - 2], *a = first;
+	loop_node *last = body->child[body->n_child - 1], *b = last, *both;
+	int32_t n = 0;
+
+	if (!are_alike(&a, &b) || !may_follow(c->k, a, b))
+		return;
+	both = loop_node_new(c->k->a, LOOP_FOR);
+	for (int32_t i = 0; i < a->n_child + b->n_child; i++)
+		loop_node_adopt(c->k->a, both,
+			i < a->n_child ? a->child[i] : b->child[i - a->n_child]);
+	b->child = both->child;
+	b->n_child = both->n_child;
+	for (int32_t i = 0; i < b->n_child; i++)
+		b->child[i]->up = b;
+	body->n_child--;
+	body->child[body->n_child - 1] = last;
+	for (int32_t i = 0; i < c->plain.n; i++)
+		if (c->plain.at[i] != first)
+			c->plain.at[n++] = c->plain.at[i];
+	c->plain.n = n;
+}
+
 /* Copies all rows of x in the block. */
 void contract_pack_x(contract *c, contract_product *p, loop_node *body)
 {
