@@ -85,7 +85,7 @@ bool contract_keeps_columns(const contract *c, const contract_product *p)
 bool contract_copies_columns(const contract *c, const contract_product *p)
 {
 	return p->pack_y && may_copy_columns(c, p) &&
-	       ((c->product.n <= 1 && (p->dot == 0 || p->tiled) &&
+	       (((p->tiled || (c->product.n <= 1 && p->dot == 0)) &&
 			contract_is_shared(c, p->y)) ||
 		       contract_keeps_columns(c, p));
 }
