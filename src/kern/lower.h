@@ -415,6 +415,7 @@ struct tile {
 	/* of tile registers: where the first of the sums is, in rows so far apart; in_memory:
 	 * for good, else only while they are added up; begins: where they are 0 before */
 	bool in_memory;
+	bool sure; /* .. all terms count: these sums are not checked */
 	kern_access sums;
 	int64_t sums_step;
 	val begins;

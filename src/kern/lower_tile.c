@@ -257,7 +257,7 @@ static void needed_dots(struct tile *t)
 }
 
 /* Lowers the sums of a tile, and its stores or epilogue. */
-static void sums(struct tile *t, int64_t columns)
+static void all_sums(struct tile *t, int64_t columns)
 {
 	const loop_node *n = t->n;
 
@@ -287,6 +287,36 @@ static void sums(struct tile *t, int64_t columns)
 		lw_store_checked(t, columns);
 	else
 		lw_each(t, lw_store_acc);
+}
+
+/* .. once without a check, where all terms of this tile count, and once with it. */
+static void sums(struct tile *t, int64_t columns)
+{
+	lowering *lw = t->lw;
+	const loop_node *n = t->n;
+	struct marks m = lw_mark(lw);
+	struct tile all = *t;
+	val sure;
+	bool on;
+
+	if (!n->tiled || n->within == NULL || n->finish != NULL) {
+		all_sums(t, columns);
+		return;
+	}
+	sure = lw_always(lw, n, n->within);
+	all.sure = true;
+	if (lw_is_const(lw, sure, &on)) {
+		all_sums(on ? &all : t, columns);
+		return;
+	}
+	lw_if(lw, sure);
+	all_sums(&all, columns);
+	lw_release(lw, m);
+	lw_close(lw);
+	lw_if(lw, lw_not(lw, sure));
+	all_sums(t, columns);
+	lw_release(lw, m);
+	lw_close(lw);
 }
 
 /* What a tile's code restricts, and puts back. */

@@ -17,7 +17,7 @@ static bool finds_result(struct tile *t)
 	struct place_of p, next;
 	int64_t step = 0;
 
-	if (n->finish != NULL || n->checked || n->offset[0] != 0 ||
+	if (n->finish != NULL || (n->checked && !t->sure) || n->offset[0] != 0 ||
 		n->offset[1] != 0 || t->valid < n->lanes)
 		return false;
 	p = lw_place_tensor(lw, t->e->e->out[0], t->e->at, false);

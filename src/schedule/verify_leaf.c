@@ -110,11 +110,14 @@ static void check_factors(struct sv *v, const loop_node *n)
 			verify_eqn(v, n->eqn));
 	check_clipped(v, n, t.f[first ? 0 : 1]);
 	if (n->within != NULL &&
-		(n->within != t.within || !n->matrix || n->held == 0 || loop_has_parts(n)))
+		(n->within != t.within ||
+			(!(n->matrix && n->held > 0 && !loop_has_parts(n)) &&
+				!(n->tiled && n->checked))))
 		verify_fail(v, n, "tile",
-			"\"within\" is the condition under which terms of %s count, for a tile of matrix instructions whose sums are held",
+			"\"within\" is the condition under which terms of %s count, for a tile of matrix instructions whose sums are held, or one in tile registers that is checked",
 			verify_eqn(v, n->eqn));
-	if (n->checked != ((t.inexact || loop_has_parts(n)) && n->within == NULL &&
+	if (n->checked != ((t.inexact || loop_has_parts(n)) &&
+				  (n->within == NULL || n->tiled) &&
 				  dtype_is_float(e->acc[0])))
 		verify_fail(v, n, "tile", "%s",
 			n->checked ? "this tile must not be \"checked\": it "

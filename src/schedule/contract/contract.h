@@ -46,6 +46,7 @@ typedef struct contract_product {
 	int64_t less[2]; /* the offsets of vectors */
 	bool inexact; /* see contract_factors */
 	const expr *within; /* .. where terms count: warps test it piece by piece */
+	const expr *counted; /* the same, for tile registers: which tiles need no check */
 	const expr *from_y; /* what y is a copy of: rows.c */
 	VEC(loop_node *) behind; /* epilogue: statements on each final element */
 } contract_product;

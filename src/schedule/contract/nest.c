@@ -179,6 +179,7 @@ bool contract_classify(contract *c, contract_product *p)
 	p->finish = t.finish;
 	p->inexact = t.inexact;
 	p->within = NULL;
+	p->counted = t.within;
 	p->n_needs = t.n_needs;
 	p->begun |= begins_before(c, p);
 	memcpy(p->need, t.need, sizeof p->need);
@@ -643,7 +644,7 @@ loop_node *contract_tile(contract *c, const contract_product *p)
 	t->dot = p->dot;
 	t->tiled = p->tiled;
 	memcpy(t->offset, p->offset, sizeof t->offset);
-	t->within = p->within;
+	t->within = p->tiled && p->inexact ? p->counted : p->within;
 	t->checked = ((p->inexact && p->within == NULL) || p->wide_x) &&
 		     dtype_is_float(c->k->eqn[p->eqn].acc[0]);
 	t->size = p->tile;
