@@ -167,6 +167,7 @@ static const in_node *of_term(adjoint *g, const in_eqn *q, const in_node *n,
 	const ir_scalar *f = ir_scalar_at(n->fn);
 	tn_dtype t;
 
+	/* of a product, each factor is the derivative by the other */
 	if (q->monoid != IR_SUM || f->n_args != 2 || strcmp(f->d[0], "y") != 0 ||
 		strcmp(f->d[1], "x") != 0)
 		return c;
