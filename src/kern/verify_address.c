@@ -306,21 +306,42 @@ static int64_t times_in(const kern_kernel *k, const kern_form *f,
 	return times;
 }
 
+static bool has_digit(const kern_kernel *k, const kern_form *f)
+{
+	for (int32_t i = 0; i < f->n; i++)
+		if (kern_is_digit(k, f->t[i].v))
+			return true;
+	return false;
+}
+
+/* The condition that says where the address is, beside digits if there is one such: its
+ * interval; *c: how often the address has it. NULL: none says so. */
+static const struct kern_fact *where(
+	const kern_kernel *k, const struct kern_touch *t, int64_t *c)
+{
+	for (int32_t digits = 1; digits >= 0; digits--)
+		for (int32_t i = 0; i < t->n_facts; i++) {
+			const struct kern_fact *a = &t->facts[i];
+
+			if (a->wraps || a->lo == INT64_MIN || a->hi == INT64_MAX ||
+				a->f->n < 2 || has_digit(k, a->f) != digits)
+				continue;
+			*c = times_in(k, t->at, a->f);
+			if (*c != 0)
+				return a;
+		}
+	return NULL;
+}
+
 struct kern_address *kern_address_within(
 	struct kern_verifier *v, const struct kern_touch *t)
 {
 	struct kern_address *d = arena_make(v->a, struct kern_address);
-	const struct kern_fact *a = NULL;
 	int64_t c = 0;
+	const struct kern_fact *a = where(v->k, t, &c);
 
 	*d = (struct kern_address){.v = v, .ok = true, .touch = t};
-	for (int32_t i = 0; i < t->n_facts && c == 0; i++) {
-		a = &t->facts[i];
-		if (!a->wraps && a->lo != INT64_MIN && a->hi != INT64_MAX &&
-			a->f->n > 1)
-			c = times_in(v->k, t->at, a->f);
-	}
-	if (c == 0)
+	if (a == NULL)
 		return NULL;
 	kern_put_facts(v, t);
 	take_apart(d, kern_form_sub(v->k, t->at, kern_form_scale(v->k, a->f, c)),
