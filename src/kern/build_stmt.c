@@ -235,16 +235,6 @@ int32_t kern_accesses(const kern_stmt *s, kern_accessed out[KERN_MOST_ACCESSED])
 	return n;
 }
 
-bool kern_writes(const kern_stmt *s, int32_t array)
-{
-	kern_accessed t[KERN_MOST_ACCESSED];
-
-	for (int32_t i = kern_accesses(s, t); i > 0; i--)
-		if (t[i - 1].writes && t[i - 1].at->array == array)
-			return true;
-	return false;
-}
-
 void kern_matrix(kern_builder *b, kern_kind kind, const kern_stmt *like)
 {
 	kern_stmt *s = kern_add(b, kind);

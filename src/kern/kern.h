@@ -317,8 +317,6 @@ typedef struct kern_accessed {
 enum { KERN_MOST_ACCESSED = 3 };
 /* Their number. */
 int32_t kern_accesses(const kern_stmt *s, kern_accessed out[KERN_MOST_ACCESSED]);
-/* Does it write the array? */
-bool kern_writes(const kern_stmt *s, int32_t array);
 
 /* What of a matrix is in memory: MMA, TAKE, GIVE. */
 static inline int32_t kern_part_rows(const kern_stmt *s)

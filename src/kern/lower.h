@@ -412,13 +412,12 @@ struct tile {
 	bool all_first; /* the sums begin everywhere */
 	val first;	/* else: where they begin */
 	int32_t array;	/* all accumulators, once they are done; 0: it is not made */
-	/* of tile registers: where the first of the sums is, in rows so far apart; in_memory:
-	 * for good, else only while they are added up; begins: where they are 0 before */
-	bool in_memory;
-	bool sure; /* .. all terms count: these sums are not checked */
-	kern_access sums;
-	int64_t sums_step;
-	val begins;
+	/* if tile registers add up the sums: */
+	bool in_memory; /* they are nowhere else; false: in `acc`, but while they are added up */
+	bool sure;	/* all terms of this tile count: it is not checked */
+	kern_access sums;  /* the first of them in memory */
+	int64_t sums_step; /* between rows of them */
+	val begins; /* id not 0: if it holds, they are 0 before, whatever is in memory */
 };
 /* lower_sums.c */
 typedef void of_each(struct tile *t, int32_t row, int32_t vector);
@@ -459,6 +458,9 @@ void lw_add_tiles(struct tile *t, int32_t terms);
 void lw_end_tiles(struct tile *t);
 /* lower_matrix.c */
 void lw_matrix(struct tile *t);
+/* How far the element of a tensor is from x when var is so much more. */
+int64_t lw_step_of(lowering *lw, int32_t tensor, const ix_form *at, int32_t var,
+	int64_t by, const kern_form *x);
 /* The element of a tensor for the current variables, and how far that of the next
  * row is from it; elements along `along` adjoin. */
 kern_access lw_rows(lowering *lw, int32_t tensor, const ix_form *at,

@@ -13,17 +13,16 @@
  */
 #include "kern/lower.h"
 
-/* How far the element for the next value of var is from x. */
-static int64_t step_of(lowering *lw, int32_t tensor, const ix_form *at,
-	int32_t var, const kern_form *x)
+int64_t lw_step_of(lowering *lw, int32_t tensor, const ix_form *at, int32_t var,
+	int64_t by, const kern_form *x)
 {
 	struct place_of p;
 	int64_t step;
 
-	lw->plus[var] = 1;
+	lw->plus[var] = by;
 	p = lw_place_tensor(lw, tensor, at, false);
 	if (!kern_form_is_const(lw_sub(lw, lw_element(lw, &p, 0), x), &step))
-		lw_bug(lw, "elements of a matrix have no distance:",
+		lw_bug(lw, "elements of a factor have no distance:",
 			lw->s->tensor.at[tensor].name);
 	lw->plus[var] = 0;
 	return step;
@@ -35,8 +34,8 @@ kern_access lw_rows(lowering *lw, int32_t tensor, const ix_form *at,
 	struct place_of p = lw_place_tensor(lw, tensor, at, false);
 	kern_access x = kern_element(p.array, lw_element(lw, &p, 0));
 
-	*step = step_of(lw, tensor, at, row, x.at);
-	if (step_of(lw, tensor, at, along, x.at) != 1)
+	*step = lw_step_of(lw, tensor, at, row, 1, x.at);
+	if (lw_step_of(lw, tensor, at, along, 1, x.at) != 1)
 		lw_bug(lw, "elements of a row of a matrix do not adjoin:",
 			lw->s->tensor.at[tensor].name);
 	return x;
@@ -50,7 +49,7 @@ static kern_access factor_of(lowering *lw, const expr *f, int32_t along,
 	struct place_of p = lw_place_tensor(lw, f->tensor, f->form, false);
 	kern_access x = kern_element(p.array, lw_element(lw, &p, 0));
 
-	*turned = step_of(lw, f->tensor, f->form, along, x.at) != 1;
+	*turned = lw_step_of(lw, f->tensor, f->form, along, 1, x.at) != 1;
 	return lw_rows(lw, f->tensor, f->form, *turned ? along : other,
 		*turned ? other : along, step);
 }

@@ -128,33 +128,18 @@ void lw_end_tiles(struct tile *t)
 	t->array = 0;
 }
 
-/* The element of a factor for the current variables, and how far it moves when var
- * grows by so many. */
-static kern_access factor(struct tile *t, int32_t i, int32_t var, int32_t by, int64_t *step)
-{
-	lowering *lw = t->lw;
-	const expr *f = t->n->factor[i];
-	struct place_of p = lw_place_tensor(lw, f->tensor, f->form, false), q;
-	kern_access at = kern_element(p.array, lw_element(lw, &p, 0));
-
-	lw->plus[var] = by;
-	q = lw_place_tensor(lw, f->tensor, f->form, false);
-	if (!kern_form_apart(at.at, lw_element(lw, &q, 0), step))
-		lw_bug(lw, "elements of a tile have no distance:",
-			lw->s->tensor.at[f->tensor].name);
-	lw->plus[var] = 0;
-	return at;
-}
-
 void lw_add_tiles(struct tile *t, int32_t terms)
 {
 	const loop_node *n = t->n;
+	const expr *x = n->factor[0], *y = n->factor[1];
+	struct place_of p = lw_place_tensor(t->lw, y->tensor, y->form, false);
 	kern_stmt s = {.x = t->begins.id, .rows = t->rows,
 		.width = t->vectors * n->lanes, .terms = terms};
 
 	s.to = t->sums;
 	s.l = t->sums_step;
-	s.at = factor(t, 0, n->row_var, 1, &s.n);
-	s.from = factor(t, 1, n->sum[0], n->dot, &s.m);
+	s.at = lw_rows(t->lw, x->tensor, x->form, n->row_var, n->sum[0], &s.n);
+	s.from = kern_element(p.array, lw_element(t->lw, &p, 0));
+	s.m = lw_step_of(t->lw, y->tensor, y->form, n->sum[0], n->dot, s.from.at);
 	kern_matrix(t->lw->b, KERN_TILES, &s);
 }

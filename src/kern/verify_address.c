@@ -314,8 +314,8 @@ static bool has_digit(const kern_kernel *k, const kern_form *f)
 	return false;
 }
 
-/* The condition that says where the address is, beside digits if there is one such: its
- * interval; *c: how often the address has it. NULL: none says so. */
+/* A condition on something that the address has c times: one that speaks of the chunk's
+ * digits, too, if there is such. NULL: there is none. */
 static const struct kern_fact *where(
 	const kern_kernel *k, const struct kern_touch *t, int64_t *c)
 {

@@ -331,6 +331,23 @@ static void check_groups(struct sv *v, const loop_node *n)
 	}
 }
 
+/* Columns that lie in a register, or in tile registers, at a time are of one panel. */
+static void check_panels(struct sv *v, const loop_node *n)
+{
+	for (int32_t i = 0; i < 2; i++) {
+		int64_t width = (int64_t)n->lanes * (i == 1 && n->tiled ? n->unroll : 1);
+		int32_t eqn, comp;
+
+		if (n->factor[i]->kind == EX_READ &&
+			loop_maker(v->k, n->factor[i]->tensor, &eqn, &comp) &&
+			v->k->eqn[eqn].panel % width != 0)
+			verify_fail(v, n, "tile",
+				"%s has panels of %lld, of which this tile takes %lld at a time: it must be a multiple of that",
+				verify_eqn(v, eqn), (long long)v->k->eqn[eqn].panel,
+				(long long)width);
+	}
+}
+
 static void check_tile(struct sv *v, const loop_node *n)
 {
 	loop_kernel *k = v->k;
@@ -367,6 +384,7 @@ static void check_tile(struct sv *v, const loop_node *n)
 			(long long)n->size, n->unroll, most, k->machine->name,
 			k->machine->vector_registers);
 	check_columns(v, n);
+	check_panels(v, n);
 	if (n->dot > 0)
 		check_dot(v, n);
 	else if (n->tiled)

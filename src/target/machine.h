@@ -249,8 +249,8 @@ typedef struct machine_tiles {
 	double chain;  /* before a register can be added to again */
 	double start;  /* moves a vector of sums to a register and back */
 	int32_t block; /* rows and columns of a chunk, at most: each comes to the core once */
-	int32_t near_part; /* of the first cache, which a panel of columns takes */
-	int32_t long_parts; /* rows are long for them with such a part of what others have */
+	int32_t near_part; /* a panel of columns takes one of so many parts of the first cache */
+	int32_t long_parts; /* rows of scores are long from one of so many parts of the usual bytes on */
 } machine_tiles;
 
 /* What the C compiler says of such instructions. */
