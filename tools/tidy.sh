@@ -9,10 +9,11 @@ out=$(mktemp) || exit 1
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$out" "$tmp"' EXIT
 # Texts that stand one behind the other are one file.
-behind=src/target/simt/matrix.c
+behind="src/target/simt/matrix.c src/target/simt/bulk.c"
 cat src/target/simt/prelude.c $behind >"$tmp/simt_prelude.c" || exit 1
 {
-	find src -name '*.c' ! -path $behind ! -path src/target/simt/prelude.c | sort
+	find src -name '*.c' ! -path src/target/simt/matrix.c ! -path src/target/simt/bulk.c \
+		! -path src/target/simt/prelude.c | sort
 	echo "$tmp/simt_prelude.c"
 } |
 	xargs -P "$(nproc)" -n 8 clang-tidy -p "$build" --quiet \

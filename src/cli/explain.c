@@ -309,6 +309,6 @@ const cli_command cli_explain = {
 	"TENON_TF32=1), settle, fuse, loops, schedule, kern, emit, plan, all (of\n"
 	"these); scatter, products, rows, parts, apart, lanes, chunks, abreast,\n"
 	"clips, guards, ahead, fetch, wide, blocks, tail, sums, stages, warpgroups,\n"
-	"locations, streams, warps (the steps of schedule).\n",
+	"locations, streams, warps, bulk (the steps of schedule).\n",
 	run,
 };

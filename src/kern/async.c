@@ -18,6 +18,8 @@
  * is under way is refused: of two, either might end last. Only the iterations of one
  * loop by warp may copy into one array; that they have no cell in common is shown in
  * verify_chunks.c, and that nobody reads what a copy is about to write in barrier.c.
+ *
+ * A copy in bulk stands in no loop by warp: it is one for all warps of the block.
  */
 #include "kern/verify.h"
 
@@ -28,7 +30,9 @@ enum { READY = 0, ARRIVED = 1, OPEN = KERN_MAX_GROUPS + 3 };
 struct walk {
 	struct kern_verifier *v;
 	kern_kernel *k;
-	uint8_t *state; /* by array */
+	/* by array; [n]: groups that were ended and not waited for, at most */
+	uint8_t *state;
+	bool bulk; /* some copies are in bulk */
 };
 
 static void refuse(struct walk *w, const kern_stmt *s, int32_t array)
@@ -67,11 +71,21 @@ static void begin(struct walk *w, const kern_stmt *s)
 	access(w, s, s->at.array);
 	access(w, s, s->from.array);
 	w->state[s->at.array] = OPEN;
+	w->bulk |= s->bulk;
 }
 
 /* A group is ended: those before it are one further away. */
-static void commit(struct walk *w)
+static void commit(struct walk *w, const kern_stmt *s)
 {
+	uint8_t *groups = &w->state[w->k->array.n];
+
+	*groups = (uint8_t)(*groups + (*groups <= KERN_MAX_GROUPS));
+	if (w->bulk && *groups > KERN_MAX_GROUPS) {
+		w->v->s = s;
+		kern_refuse(w->v, "wait",
+			"more than %d groups of copies may be under way, some of them in bulk: a `wait` must stand in front of this",
+			KERN_MAX_GROUPS);
+	}
 	for (int32_t i = 0; i < w->k->array.n; i++)
 		if (w->state[i] > ARRIVED + 1)
 			w->state[i]--;
@@ -80,6 +94,9 @@ static void commit(struct walk *w)
 /* OPEN - 1: the last group */
 static void await(struct walk *w, int32_t groups)
 {
+	uint8_t *left = &w->state[w->k->array.n];
+
+	*left = *left < groups ? *left : (uint8_t)groups;
 	for (int32_t i = 0; i < w->k->array.n; i++)
 		if (w->state[i] < OPEN - groups && w->state[i] > ARRIVED)
 			w->state[i] = ARRIVED;
@@ -102,7 +119,7 @@ static bool join(struct walk *w, const uint8_t *other)
 {
 	bool more = false;
 
-	for (int32_t i = 0; i < w->k->array.n; i++) {
+	for (int32_t i = 0; i <= w->k->array.n; i++) {
 		more |= w->state[i] > other[i];
 		if (other[i] > w->state[i])
 			w->state[i] = other[i];
@@ -144,7 +161,7 @@ static void statement(struct walk *w, const kern_stmt *s)
 	if (s->kind == KERN_ASYNC)
 		begin(w, s);
 	else if (s->kind == KERN_COMMIT)
-		commit(w);
+		commit(w, s);
 	else if (s->kind == KERN_WAIT)
 		await(w, s->groups);
 	else if (s->kind == KERN_BARRIER)
@@ -205,6 +222,35 @@ static void verify_rows(struct kern_verifier *v, const kern_access *at,
 	kern_verify_rows(v, at, step, s->rows, s->width, write);
 }
 
+/* Whole rows, which are a box in a matrix of rows of m elements. */
+static void verify_bulk(struct kern_verifier *v, const kern_stmt *s)
+{
+	const kern_array *to = &v->k->array.at[s->at.array];
+	const kern_array *from = &v->k->array.at[s->from.array];
+	int64_t each = KERN_ASYNC_BYTES / (int64_t)dtype_size(from->dtype);
+	const kern_form *row, *column;
+
+	kern_verify_barrier(v);
+	if (to->swizzled == 0 || s->rows % KERN_SWIZZLED_ROWS != 0 ||
+		s->rows > KERN_BULK_ROWS ||
+		!kern_is_multiple(&v->range, s->at.at,
+			(int64_t)to->swizzled * KERN_SWIZZLED_ROWS))
+		kern_refuse(v, "bulk",
+			"a copy in bulk goes to a swizzled array, and has whole rows of it, in multiples of %d, %d at most",
+			KERN_SWIZZLED_ROWS, KERN_BULK_ROWS);
+	if (s->m < s->width || s->m % each != 0 || from->elems % s->m != 0 ||
+		s->m > INT32_MAX || from->elems / s->m > INT32_MAX)
+		kern_refuse(v, "bulk",
+			"a copy in bulk comes from a matrix: %s must be rows of %lld elements, which are a multiple of %d bytes and no less than %d elements",
+			kern_access_text(v, s->from.array), (long long)s->m,
+			KERN_ASYNC_BYTES, s->width);
+	kern_row_and_column(v->k, s->from.at, s->m, &row, &column);
+	if (!kern_is_inside(&v->range, column, 0, s->m - s->width + 1))
+		kern_refuse(v, "bulk",
+			"a row of this copy in bulk may reach into the next row of %s, after %lld elements",
+			kern_access_text(v, s->from.array), (long long)s->m);
+}
+
 static bool is_written(const kern_kernel *k, int32_t array)
 {
 	for (int32_t i = 0; i < k->n_outputs; i++)
@@ -218,8 +264,9 @@ void kern_verify_async(struct kern_verifier *v, const kern_stmt *s)
 	const kern_array *to = &v->k->array.at[s->at.array];
 	const kern_array *from = &v->k->array.at[s->from.array];
 
-	kern_verify_effect(v);
-	if (v->by_warp == NULL)
+	if (!s->bulk)
+		kern_verify_effect(v);
+	if (!s->bulk && v->by_warp == NULL)
 		kern_refuse(v, "warp",
 			"a copy that is waited for must stand in a loop `by warp`");
 	if (to->space != KERN_LOCAL || from->space != KERN_PARAM ||
@@ -237,4 +284,6 @@ void kern_verify_async(struct kern_verifier *v, const kern_stmt *s)
 			s->width, (long long)s->n);
 	verify_rows(v, &s->from, s, s->m, false);
 	verify_rows(v, &s->at, s, s->n, true);
+	if (s->bulk)
+		verify_bulk(v, s);
 }

@@ -160,6 +160,7 @@ static void condition(struct walk *w, kern_stmt *s)
 	add_all(w, &w->open, &then);
 }
 
+/* Does it have a loop by warp, or a copy that all warps begin together? */
 static bool deals(const kern_stmt *s)
 {
 	for (int32_t i = 0; i < s->body.list.n; i++)
@@ -168,7 +169,7 @@ static bool deals(const kern_stmt *s)
 	for (int32_t i = 0; i < s->other.list.n; i++)
 		if (deals(s->other.list.at[i]))
 			return true;
-	return s->kind == KERN_FOR && s->by_warp;
+	return (s->kind == KERN_FOR && s->by_warp) || (s->kind == KERN_ASYNC && s->bulk);
 }
 
 /* A loop that all warps walk alike only reads: one barrier in front of it is enough. */

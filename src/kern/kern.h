@@ -69,6 +69,7 @@ enum {
 	KERN_TILE_ACROSS = 2, /* registers of sums of a `tiles`, and below each other */
 	KERN_WIDE_BYTES = 16, /* that a lane accesses at once, at most */
 	KERN_ASYNC_BYTES = 16, /* that a lane copies at once */
+	KERN_BULK_ROWS = 256, /* that are copied in bulk, at most */
 	KERN_MAX_GROUPS = 7,   /* of copies that a `wait` leaves under way */
 	KERN_MAX_TOGETHER = 8, /* elements of them */
 	KERN_MAX_DEPTH = 200 /* of nested blocks */
@@ -263,7 +264,9 @@ typedef struct kern_block {
  * ASYNC: `rows` rows of `width` elements, whose beginnings are n apart in `at`, an
  * array that the warps of a block share, and m apart in `from`, a param. A warp
  * copies them at some time until its wait. COMMIT and WAIT are of all warps: what
- * other warps have copied is there behind the next barrier.
+ * other warps have copied is there behind the next barrier. In bulk: it is one copy for
+ * all warps, of whole rows of a swizzled array, in multiples of eight; `from` is a matrix
+ * of rows of m elements, in which no row of the copy reaches into the next one.
  */
 struct kern_stmt {
 	kern_kind kind;
@@ -272,6 +275,7 @@ struct kern_stmt {
 	int64_t step;
 	bool down, whole, by_warp, by_lane; /* by_warp: VAR, too */
 	bool unroll; /* FOR */
+	bool bulk; /* ASYNC */
 	kern_val after;
 	bool rarely; /* IF */
 	bool stream; /* STORE: past the caches; ARRAY: zeroed */
@@ -472,6 +476,12 @@ const kern_form *kern_form_sub(
 const kern_form *kern_form_scale(kern_kernel *k, const kern_form *a, int64_t c);
 const kern_form *kern_form_addc(kern_kernel *k, const kern_form *a, int64_t c);
 bool kern_form_is_const(const kern_form *f, int64_t *c);
+/*
+ * The row and the column of an element, in rows of m: at = m * row + column. Whether the
+ * column is in that row, it does not say.
+ */
+void kern_row_and_column(kern_kernel *k, const kern_form *at, int64_t m,
+	const kern_form **row, const kern_form **column);
 /* *n: how much more hi is than lo, whatever the values; false: that is not constant. */
 bool kern_form_apart(const kern_form *lo, const kern_form *hi, int64_t *n);
 

@@ -6,7 +6,11 @@
  *
  *   for %i by warp { async b0[..] rows .. = p1[..] rows .. }
  *
- * for the stage of the buffer that is filled now. lower_nest.c calls it for the
+ * for the stage of the buffer that is filled now, or, of a loop in bulk (schedule/bulk.c),
+ *
+ *   async b0[..] rows .. = p1[..] rows .. in bulk
+ *
+ * with all rows of the piece. lower_nest.c calls it for the
  * copies of a piece, and leaves them out where it lowers what computes with one.
  */
 #include "kern/lower.h"
@@ -53,15 +57,20 @@ static void copy_rows(lowering *lw, const loop_node *n)
 		lw_bug(lw, "rows that are copied have several lengths:",
 			lw->k->var[in->var].name);
 
-	loop.step = rows_at_once(lw, length_of(lw, n->var), s.width,
-		(int64_t)dtype_size(x->dtype));
+	s.bulk = n->bulk;
+	loop.step = s.bulk ? length_of(lw, n->var)
+			   : rows_at_once(lw, length_of(lw, n->var), s.width,
+				     (int64_t)dtype_size(x->dtype));
 	s.rows = (int32_t)loop.step;
-	lw->var[n->var] = lw_form_of(lw, kern_for_as(lw->b, &loop, NULL));
+	lw->var[n->var] = s.bulk
+		? lw->span[n->var].lo
+		: lw_form_of(lw, kern_for_as(lw->b, &loop, NULL));
 	lw->var[in->var] = lw->span[in->var].lo;
 	s.at = lw_rows(lw, e->e->out[0], e->at, n->var, in->var, &s.n);
 	s.from = lw_rows(lw, x->tensor, x->form, n->var, in->var, &s.m);
 	kern_async(lw->b, &s);
-	lw_close(lw);
+	if (!s.bulk)
+		lw_close(lw);
 	lw_release(lw, m);
 	lw->var[n->var] = row;
 	lw->var[in->var] = column;

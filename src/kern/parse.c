@@ -356,7 +356,7 @@ static void parse_give(struct kern_parser *p, const lex_token *t)
 	parse_acc(p, s);
 }
 
-/* b0[F] rows N = p1[G] rows M, ROWS by WIDTH */
+/* b0[F] rows N = p1[G] rows M, ROWS by WIDTH, or .. in bulk */
 static void parse_async(struct kern_parser *p, const lex_token *t)
 {
 	kern_stmt *s = add(p, KERN_ASYNC, t);
@@ -371,6 +371,10 @@ static void parse_async(struct kern_parser *p, const lex_token *t)
 	lex_need(p->l, "by");
 	s->width = (int32_t)kern_parse_int(
 		p, 1, INT16_MAX, "the elements of a row");
+	if (lex_eat(p->l, "in")) {
+		lex_need(p->l, "bulk");
+		s->bulk = true;
+	}
 }
 
 static void parse_commit(struct kern_parser *p, const lex_token *t)

@@ -375,7 +375,7 @@ static void async(struct print *p, const kern_stmt *s)
 	rows(p, &s->at, s->n);
 	str_add(p->out, " = ");
 	rows(p, &s->from, s->m);
-	str_printf(p->out, ", %d by %d", s->rows, s->width);
+	str_printf(p->out, ", %d by %d%s", s->rows, s->width, s->bulk ? " in bulk" : "");
 }
 
 static void declaration(struct print *p, const kern_stmt *s)

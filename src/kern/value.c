@@ -188,6 +188,19 @@ const kern_form *kern_form_term(kern_kernel *k, int64_t coef, kern_val v)
 	return intern(k, f);
 }
 
+void kern_row_and_column(kern_kernel *k, const kern_form *at, int64_t m,
+	const kern_form **row, const kern_form **column)
+{
+	*row = kern_form_const(k, floor_div(at->c0, m));
+	*column = kern_form_const(k, floor_mod(at->c0, m));
+	for (int32_t i = 0; i < at->n; i++) {
+		const kern_form **of = at->t[i].coef % m == 0 ? row : column;
+		int64_t coef = at->t[i].coef / (of == row ? m : 1);
+
+		*of = kern_form_add(k, *of, kern_form_term(k, coef, at->t[i].v));
+	}
+}
+
 const kern_form *kern_form_of(kern_kernel *k, kern_val v)
 {
 	const kern_value *x = kern_at(k, v);

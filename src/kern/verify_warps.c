@@ -78,5 +78,6 @@ void kern_verify_barrier(struct kern_verifier *v)
 			"a %s must stand where all warps of a block come: in a phase `by N warps`, in no loop `by warp`",
 			v->s->kind == KERN_BARRIER  ? "barrier"
 			: v->s->kind == KERN_COMMIT ? "commit"
+			: v->s->kind == KERN_ASYNC  ? "copy in bulk"
 						    : "wait");
 }

@@ -107,6 +107,8 @@ struct loop_node {
 	bool parallel;	/* each iteration is a chunk; outermost loops only */
 	/* FOR, BLOCK: iterations are dealt to the warps of the block in turn */
 	bool by_warp;
+	/* FOR by warp: instead, all iterations are one copy that a thread begins */
+	bool bulk;
 	/* BLOCK: so many pieces are in buffers at a time, of which one is computed
 	 * with while the others are copied; 0: one, which is copied first */
 	int32_t stages;

@@ -30,6 +30,7 @@ struct checks {
 	const char *row; /* the last one */
 	int64_t n_asked; /* loops whose tests the host has read */
 	const char *asks; /* why the last one */
+	VEC(run_map) map; /* of the launch */
 };
 
 /* ---- opening ----------------------------------------------------------- */
@@ -207,6 +208,19 @@ static void run_rounds(plan_exec *x, struct bound *b)
 	x->checks->asks = b->asks;
 }
 
+/* What a phase is told of its params, where they are now. */
+static void describe(plan_exec *x, const struct bound *b, const c_phase *p)
+{
+	struct checks *c = x->checks;
+
+	c->map.n = 0;
+	for (int32_t i = 0; i < p->n_maps; i++)
+		*vec_push(x->a, &c->map) = (run_map){.at = b->p[p->map[i].param],
+			.columns = p->map[i].columns,
+			.rows = p->map[i].rows,
+			.box = p->map[i].box};
+}
+
 static void launch_phase(plan_exec *x, struct bound *b, int32_t k)
 {
 	struct checks *c = x->checks;
@@ -223,6 +237,9 @@ static void launch_phase(plan_exec *x, struct bound *b, int32_t k)
 		.shared_bytes = warps > 1 ? b->code->shared_bytes : 0,
 		.err = (int64_t *)c->at + 1 + c->cell[b - x->bound]};
 
+	describe(x, b, &b->code->phase[k]);
+	call.map = c->map.at;
+	call.n_maps = c->map.n;
 	if (call.n_chunks > 0)
 		x->d->launch(x->d, &call);
 	plan_note_copy(x, b, k);

@@ -24,12 +24,21 @@
 typedef struct run_device run_device;
 typedef struct run_lists run_lists;
 
+/* A matrix of two bytes an element, of which a phase copies boxes of 64 columns. */
+typedef struct run_map {
+	void *at;
+	int64_t columns, rows;
+	int32_t box; /* rows of a box */
+} run_map;
+
 /* One phase of a kernel: its chunks 0 .. n_chunks - 1. */
 typedef struct run_launch {
 	void *fn;	   /* of find */
 	const char *name;  /* for messages */
 	void *const *p;	   /* addresses of the params */
 	int32_t n_params;
+	const run_map *map; /* what the phase asks for behind all other params */
+	int32_t n_maps;
 	void *scratch;
 	void *locals;	   /* local memory of each worker, one after the other */
 	int64_t n_chunks;

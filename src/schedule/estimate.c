@@ -638,6 +638,19 @@ static void walk_node(estimate *w, const loop_node *n)
 	}
 }
 
+/* One thread begins the copy: what it moves is as without it. */
+static void walk_bulk(estimate *w, const loop_node *n)
+{
+	loop_phase_cost was = *w->out;
+
+	walk_node(w, n);
+	w->out->vector_cycles = was.vector_cycles;
+	w->out->access_cycles = was.access_cycles;
+	w->out->wait_cycles = was.wait_cycles;
+	w->out->scalar_cycles = was.scalar_cycles +
+		times_of(w, ~(loop_set)0) * w->k->machine->block.bulk_cycles;
+}
+
 /* Outside of the loops by warp, each warp of a block does all of it. */
 static void walk(estimate *w, const loop_node *n)
 {
@@ -652,7 +665,10 @@ static void walk(estimate *w, const loop_node *n)
 	w->dealt |= n->by_warp;
 	if (!w->dealt && !loop_is_loop(n))
 		w->share *= w->warps;
-	walk_node(w, n);
+	if (n->bulk)
+		walk_bulk(w, n);
+	else
+		walk_node(w, n);
 	w->dealt = dealt;
 	w->share = share;
 }

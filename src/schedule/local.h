@@ -142,9 +142,16 @@ bool loop_may_walk(const loop_kernel *k, const loop_node *rows, const loop_node 
  * them so, or read other ones in such loops? */
 bool loop_is_held_aside(loop_kernel *k, const loop_node *n, const loop_node *t);
 /* stages.c: copies that go on while earlier pieces are computed with */
+enum { LOOP_ASYNC_BYTES = 16 }; /* that a lane copies at once */
 void loop_copy_ahead(loop_kernel *k);
 /* May the pieces of block n be copied so, in a located kernel? */
 bool loop_may_stage(const loop_kernel *k, const loop_node *n);
+/* Is the leaf, in two loops of its own, a copy of rows as they lie in memory? */
+bool loop_copies_rows(const loop_kernel *k, const loop_node *leaf);
+/* bulk.c: .. by one instruction for all rows of a piece */
+void loop_copy_in_bulk(loop_kernel *k);
+/* May the loop over rows be one such copy, in a located kernel? */
+bool loop_may_copy_in_bulk(const loop_kernel *k, const loop_node *n);
 /* The length of every piece of a variable that a loop around n walks or cuts; 0:
  * they have several. */
 int64_t loop_piece_of(const loop_kernel *k, const loop_node *n, int32_t var);

@@ -224,6 +224,12 @@ static void take_warps(struct recipe *r)
 		loop_deal_to_warps(r->k);
 }
 
+static void take_bulk(struct recipe *r)
+{
+	if (r->tiled || has_blocks(r))
+		loop_copy_in_bulk(r->k);
+}
+
 /* When a pass runs: only where loops are free; .. where no product took them; */
 enum { FREE = 1, NO_TILES = 2 };
 
@@ -253,6 +259,7 @@ static const struct pass {
 	{"locations", 0, take_locations},
 	{"streams", NO_TILES, take_streams},
 	{"warps", FREE, take_warps},
+	{"bulk", FREE, take_bulk},
 };
 
 const char *loop_pass_name(int32_t i)

@@ -19,8 +19,6 @@
 #include "schedule/estimate.h"
 #include "schedule/local.h"
 
-enum { ASYNC_BYTES = 16 };
-
 /* ---- copies ---- */
 
 int64_t loop_piece_of(const loop_kernel *k, const loop_node *n, int32_t var)
@@ -69,8 +67,7 @@ static bool is_plain(const loop_node *n)
 	       n->n_clip == 0 && !n->backward && !n->parallel;
 }
 
-/* Is the leaf, in two loops of its own, a copy of rows as they lie in memory? */
-static bool is_copy(const loop_kernel *k, const loop_node *leaf)
+bool loop_copies_rows(const loop_kernel *k, const loop_node *leaf)
 {
 	const loop_node *in = leaf->up, *row = in != NULL ? in->up : NULL;
 	const loop_eqn *e = &k->eqn[leaf->eqn];
@@ -84,7 +81,7 @@ static bool is_copy(const loop_kernel *k, const loop_node *leaf)
 		e->e->n_out != 1 || k->buf_of[leaf->eqn][0] < 0)
 		return false;
 	b = &k->buf[k->buf_of[leaf->eqn][0]];
-	each = ASYNC_BYTES / (int64_t)dtype_size(x->dtype);
+	each = LOOP_ASYNC_BYTES / (int64_t)dtype_size(x->dtype);
 	width = loop_piece_of(k, in, in->var);
 	if (b->where != LOOP_LOCAL || b->panel > 0 || b->dtype != x->dtype ||
 		dtype_size(x->dtype) < 2 || loop_maker(k, x->tensor, &by, &comp) ||
@@ -105,7 +102,7 @@ static bool are_copies(const loop_kernel *k, const loop_node *n)
 	if (!loop_has_copies(k, n))
 		return true;
 	if (!loop_is_loop(n))
-		return is_copy(k, n);
+		return loop_copies_rows(k, n);
 	if (loop_has_others(k, n) &&
 		(n->kind != LOOP_BLOCK || n->by_warp ||
 			loop_piece_of(k, n->up, n->var) > n->size ||

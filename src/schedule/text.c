@@ -260,7 +260,7 @@ static void loop_line(const struct print *p, const loop_node *n)
 	if (n->number >= 0)
 		str_printf(p->out, " number %s", p->names[n->number]);
 	str_add(p->out, n->parallel ? " parallel" : "");
-	str_add(p->out, n->by_warp ? " by warp" : "");
+	str_add(p->out, n->bulk ? " in bulk" : n->by_warp ? " by warp" : "");
 	count(p, "stages", n->stages);
 	str_add(p->out, n->backward ? " backward" : "");
 	count(p, "lanes", n->lanes);

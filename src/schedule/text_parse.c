@@ -463,6 +463,9 @@ static bool attribute(struct parse *p, loop_node *n)
 	else if (loop_is_loop(n) && lex_eat(p->l, "by")) {
 		lex_need(p->l, "warp");
 		n->by_warp = true;
+	} else if (n->kind == LOOP_FOR && lex_eat(p->l, "in")) {
+		lex_need(p->l, "bulk");
+		n->by_warp = n->bulk = true;
 	} else if (n->kind == LOOP_BLOCK && lex_eat(p->l, "stages"))
 		n->stages = (int32_t)number(p, 2, LOOP_MAX_STAGES,
 			"the pieces that are in buffers at a time");

@@ -110,6 +110,10 @@ static void check_nodes(struct sv *v, const loop_node *n, int32_t phase)
 		verify_fail(v, n, "warp",
 			"the loop over %s cannot be dealt to warps: it needs iterations that are independent, no lanes, and no array that is kept inside it",
 			verify_var(v, n->var));
+	if (n->bulk && !loop_may_copy_in_bulk(v->k, n))
+		verify_fail(v, n, "bulk",
+			"the loop over %s cannot be a copy in bulk: on a machine that has such copies it needs whole rows of a swizzled array, eight or a multiple of eight, copied ahead from rows of a tensor that begin at multiples of 16 bytes",
+			verify_var(v, n->var));
 	if (n->stages > 1 && (warps <= 1 || !loop_may_stage(v->k, n)))
 		verify_fail(v, n, "pieces",
 			"the block over %s cannot have stages: it needs whole pieces, and loops by warp that copy whole rows of 16 bytes of a tensor that the kernel only reads, each of them once in a piece",

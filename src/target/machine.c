@@ -125,11 +125,13 @@
 		.crowded = 8,                                                  \
 		.loop = 8, .chain = 8, .window = 1e9, .beside = 0.3},          \
 	.wide_bytes = 16, .wide_elems = 8, .narrow_indices = true,             \
-	.schedule = GPU_SCHEDULE,                                              \
-	.block = {.warps = 8, .shared_bytes = (l1) / 2 - (2 << 10),            \
-		.sum_terms = 32, .matrix_bytes = 128, .matrix_columns = 128,   \
-		.least_rows = 4, .least_columns = 32, .halvings = 3,           \
-		.stages = 2, .bank_bytes = 4, .alone = 4, .meet_cycles = 40}
+	.schedule = GPU_SCHEDULE
+
+#define GPU_BLOCK(l1)                                                          \
+	.warps = 8, .shared_bytes = (l1) / 2 - (2 << 10), .sum_terms = 32,     \
+	.matrix_bytes = 128, .matrix_columns = 128, .least_rows = 4,           \
+	.least_columns = 32, .halvings = 3, .stages = 2, .bank_bytes = 4,      \
+	.alone = 4, .meet_cycles = 40
 
 #define GPU_MATRIX                                                             \
 	.rows = 16, .columns = 8, .row_bytes = 32, .pad_bytes = 16, .cycles = 32
@@ -269,14 +271,18 @@ static const machine machines[] = {
 	/* A100 SXM, 40 GB: 108 multiprocessors, 1.41 GHz, 40 MB of L2 */
 	{.name = "cuda/sm_80",
 		GPU_FAMILY(108, 1.41e9, 164 << 10, 40 << 20, 5e12, 1.55e12),
+		.block = {GPU_BLOCK(164 << 10)},
 		.matrix = {GPU_MATRIX}},
 	/* H100 SXM, 80 GB: 132 multiprocessors, 1.755 GHz, 50 MB of L2 */
 	{.name = "cuda/sm_90",
 		GPU_FAMILY(132, 1.755e9, 228 << 10, 50 << 20, 7e12, 3.35e12),
+		.block = {GPU_BLOCK(228 << 10)},
 		.matrix = {GPU_MATRIX}},
 	/* .. with the instructions that no other GPU has */
 	{.name = "cuda/sm_90a",
 		GPU_FAMILY(132, 1.755e9, 228 << 10, 50 << 20, 7e12, 3.35e12),
+		.block = {GPU_BLOCK(228 << 10), .bulk_rows = 256,
+			.bulk_each = 8, .bulk_cycles = 100},
 		.matrix = {GPU_MATRIX, .warps = 4, .warps_cycles = 16}},
 };
 

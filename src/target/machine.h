@@ -212,6 +212,9 @@ typedef struct machine_block {
 			 * go on while warps compute are not there */
 	int32_t bank_bytes; /* of shared memory, which has a power of two of them */
 	double alone; /* times that tiles take in a warp that shares nothing */
+	int32_t bulk_rows; /* that one instruction copies, at most; 0: there is none */
+	int32_t bulk_each; /* .. in multiples of this */
+	double bulk_cycles; /* of the thread that begins such a copy */
 	double meet_cycles; /* of each warp, until all of them have come */
 } machine_block;
 

@@ -84,6 +84,8 @@ static void run_kernel(const op *o)
 {
 	unsigned *order = malloc(o->grid * sizeof *order);
 	char *room = malloc(o->room);
+	_Alignas(64) char at[8 * MAX_PARAMS + 64 * MAX_MAPS], *to = at;
+	const char *from = (const char *)o->param;
 	void *params[MAX_PARAMS];
 
 	for (unsigned i = 0; i < o->grid; i++) {
@@ -94,8 +96,14 @@ static void run_kernel(const op *o)
 		order[i] = order[k];
 		order[k] = i;
 	}
-	for (int i = 0; i < MAX_PARAMS; i++)
-		params[i] = (void *)(uintptr_t)&o->param[i];
+	for (int i = 0; i < o->n_params; i++) {
+		if (o->bytes[i] > 8) /* as the emulator's compiler aligns it */
+			to += -(uintptr_t)to % 64;
+		params[i] = to;
+		memcpy(to, from, (size_t)o->bytes[i]);
+		to += o->bytes[i];
+		from += o->bytes[i];
+	}
 	for (unsigned i = 0; i < o->grid; i++) {
 		int64_t failed = o->fn(o->grid, o->block / 32, order[i],
 			o->shared, params, room);
@@ -689,6 +697,8 @@ EXPORT result cuModuleGetFunction(
 	memcpy(&(*f)->room, &at, sizeof at);
 	snprintf(n, sizeof n, "fake_n_%s", name);
 	(*f)->n = dlsym(m->handle, n);
+	snprintf(n, sizeof n, "fake_bytes_%s", name);
+	(*f)->bytes = dlsym(m->handle, n);
 	(*f)->next = functions;
 	functions = *f;
 	return fake_leave(OK);
@@ -717,12 +727,41 @@ result fake_launch(op *o, const function *f, const unsigned grid[3],
 	*o = (op){.kind = LAUNCH, .fn = f->fn, .grid = grid[0],
 		.block = block[0], .shared = shared,
 		.room = f->room(block[0] / 32, shared)};
-	if (*f->n > MAX_PARAMS)
-		fake_stop("too many params");
-	for (int i = 0; i < *f->n; i++) /* each has 8 bytes */
-		memcpy(&o->param[i], params[i], 8);
+	o->n_params = *f->n;
+	o->bytes = f->bytes;
+	for (int i = 0, at = 0, maps = 0; i < *f->n; i++) {
+		maps += f->bytes[i] > 8;
+		if (i == MAX_PARAMS || at + f->bytes[i] > (int)sizeof o->param ||
+			maps > MAX_MAPS)
+			fake_stop("too many params");
+		memcpy((char *)o->param + at, params[i], (size_t)f->bytes[i]);
+		at += f->bytes[i];
+	}
 	fake_state.n_launches++;
 	return OK;
+}
+
+/* What the emulator reads: struct bulk_map of target/simt. */
+EXPORT result cuTensorMapEncodeTiled(uint64_t map[16], int element, uint32_t axes,
+	void *at, const uint64_t *length, const uint64_t *step, const uint32_t *box,
+	const uint32_t *each, int order, int swizzle, int ahead, int outside)
+{
+	enum { TWO_BYTES = 1, SWIZZLE_128 = 3, READ_256 = 3 };
+	const uint64_t words[16] = {0x6b6c7562, (uintptr_t)at, length[0], length[1],
+		step[0], box[0], box[1], 2};
+	result r = fake_enter();
+
+	if (r != OK || element != TWO_BYTES || axes != 2 || (uintptr_t)map % 64 != 0 ||
+		(uintptr_t)at % 16 != 0 || length[0] == 0 || length[1] == 0 ||
+		(length[0] | length[1]) >> 32 != 0 || step[0] % 16 != 0 ||
+		step[0] < 2 * length[0] || step[0] >> 40 != 0 || box[0] != 64 ||
+		box[1] == 0 || box[1] > 256 || each[0] != 1 || each[1] != 1 ||
+		order != 0 || swizzle != SWIZZLE_128 || ahead > READ_256 || outside != 0)
+		return fake_leave(r != OK ? r : INVALID);
+	if (!fake_has(at, step[0] * length[1]))
+		fake_stop("what is described is not memory of the device");
+	memcpy(map, words, sizeof words);
+	return fake_leave(OK);
 }
 
 #ifndef FAKE_LACKS

@@ -22,7 +22,8 @@ enum {
 	ILLEGAL = 700,
 	NO_RESOURCES = 701,
 	BAD_FILE = 301,
-	MAX_PARAMS = 256
+	MAX_PARAMS = 256,
+	MAX_MAPS = 8
 };
 
 typedef unsigned long long address;
@@ -49,7 +50,9 @@ typedef struct op {
 	fake_block *fn;
 	unsigned grid, block, shared;
 	size_t room; /* of the emulator */
-	uint64_t param[MAX_PARAMS];
+	const int *bytes; /* of each of n_params */
+	int n_params;
+	uint64_t param[MAX_PARAMS]; /* one after the other */
 	struct event *event;
 	struct stream *of; /* WAIT: the stream that records the event .. */
 	int64_t at;	   /* .. so many times */
@@ -96,6 +99,7 @@ typedef struct function {
 	fake_block *fn;
 	fake_memory *room;
 	const int *n; /* params */
+	const int *bytes; /* of each */
 	int shared;   /* that were asked for */
 } function;
 /* What a launch is as an op; or why it is refused. */

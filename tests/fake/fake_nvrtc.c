@@ -81,6 +81,7 @@ static void add_kernel(buffer *t, const char *head)
 	const char *p = strchr(end, '(') + 1, *close = strstr(p, ")\n{");
 	int n = 0, name = (int)(end - head);
 	char line[1024];
+	buffer bytes = {0};
 
 	snprintf(line, sizeof line,
 		"static void fake_%.*s(const struct simt_call *c)\n{\n"
@@ -96,11 +97,19 @@ static void add_kernel(buffer *t, const char *head)
 		snprintf(line, sizeof line, "%s*(%.*s *)a[%d]",
 			n > 0 ? ", " : "", (int)(type - p), p, n);
 		say(t, line);
+		snprintf(line, sizeof line, "sizeof(%.*s), ", (int)(type - p), p);
+		say(&bytes, line);
 		n++;
 		p = last + 1;
 	}
 	snprintf(line, sizeof line,
-		");\n}\nconst int fake_n_%.*s = %d;\n"
+		");\n}\nconst int fake_n_%.*s = %d;\nconst int fake_bytes_%.*s[] = { ",
+		name, head, n, name, head);
+	say(t, line);
+	say(t, bytes.at != NULL ? bytes.at : "0");
+	free(bytes.at);
+	snprintf(line, sizeof line,
+		" };\n"
 		"simt_int %.*s(unsigned grid, unsigned warps, unsigned at, "
 		"unsigned shared, void **params, char *memory)\n{\n"
 		"	simt_int failed = 0;\n"
@@ -108,7 +117,7 @@ static void add_kernel(buffer *t, const char *head)
 		"	fake_grid.x = grid, fake_at.x = at;\n"
 		"	simt_run_block(fake_%.*s, &c, memory, (int)warps, shared);\n"
 		"	return failed;\n}\n",
-		name, head, n, name, head, name, head);
+		name, head, name, head);
 	say(t, line);
 }
 

@@ -263,6 +263,8 @@ static const char *planted(batch *b, const char *text)
 		{"block_barrier", "\tBLOCK_SYNC();",
 			"\tif (threadIdx.x < 32)\n\tBLOCK_SYNC();"},
 		{"fence", "\tPROXY_FENCE();", "\t;"},
+		{"bulk_wait", "\tBULK_WAIT(", "\t(void)("},
+		{"bulk_end", "\tBULK_COMMIT();", "\t;"},
 		{"warpgroup", "\tMMA_BY_WARPS(",
 			"\tif (threadIdx.x % 128 < 96)\n\tMMA_BY_WARPS("}};
 	enum { N = sizeof faults / sizeof *faults };

@@ -342,6 +342,15 @@ static const struct row {
 	{DECIDE_WARPGROUP_COST, -1, -1, "program { x: bf16[4096,256]\n"
 		" y: bf16[256,4096]\n o = matmul(x, y)\n return o }",
 		"slow warpgroups"},
+	{DECIDE_BULK_TAKEN, -1, -1, "program { x: bf16[4096,256]\n"
+		" y: bf16[256,4096]\n o = matmul(x, y)\n return o }",
+		"cuda/sm_90a"},
+	{DECIDE_BULK_SHAPE, -1, -1, "program { x: bf16[4096,256]\n"
+		" y: bf16[256,4096]\n o = matmul(x, y)\n return o }",
+		"slow warpgroups"},
+	{DECIDE_BULK_COST, -1, -1, "program { x: bf16[4096,256]\n"
+		" y: bf16[256,4096]\n o = matmul(x, y)\n return o }",
+		"slow bulk"},
 	{DECIDE_STREAM_TAKEN, 64 << 20, -1, "program { x: f32[16777216]\n"
 		" o = exp(x)\n return o }", NULL},
 	{DECIDE_WIDE_TAKEN, 8, 2, "program { x: bf16[1000,1000]\n"

@@ -74,6 +74,29 @@ static const char four_warps[] =
 	"  }\n"
 	"}\n";
 
+#define IN_BULK "      async b0[0] rows 64 = p1[%i0] rows 128, 64 by 64 in bulk\n"
+
+/* the left and the right half of 64 rows of 128, one after the other */
+static const char in_bulk[] =
+	"kernel 0 in_bulk {\n"
+	"  param p0: f32[64] out\n"
+	"  param p1: bf16[8192] in\n"
+	"  local b0: bf16[4096] swizzled 64 at 0\n"
+	"  local b1: bf16[4096] at 8192\n"
+	"  bytes scratch 0, local 16384\n"
+	"  phase of 1 chunks by 4 warps {\n"
+	"    for %i0 = 0 .. 128 step 64 {\n"
+	"      barrier\n"
+	IN_BULK
+	"      commit\n"
+	"      wait 0\n"
+	"    }\n"
+	"    for %i1 = 0 .. 64 by warp {\n"
+	"      store p0[%i1] = f32(0)\n"
+	"    }\n"
+	"  }\n"
+	"}\n";
+
 static const struct kern_edit warpgroup_cases[] = {
 	{"an instruction of four warps, of which there are two", four_warps,
 		"chunks by 4 warps", "chunks by 2 warps", "warp"},
@@ -116,6 +139,37 @@ static const struct kern_edit warpgroup_cases[] = {
 		"of b0[72*%i2] rows 72", "of b1[64*%i2] rows 64", "swizzled"},
 	{"columns that are read before they have arrived", four_warps,
 		"    wait 0\n    barrier\n", "    barrier\n    wait 0\n", "wait"},
+	{"a copy in bulk of each warp", in_bulk, IN_BULK,
+		"      for %i9 = 0 .. 4 by warp {\n" IN_BULK "      }\n", "warp"},
+	{"a copy in bulk that writes over itself", in_bulk, "      barrier\n", "",
+		"barrier"},
+	{"a copy in bulk that nobody waits for", in_bulk, "      wait 0\n", "", "wait"},
+	{"a copy in bulk into an array that is not swizzled", in_bulk, "async b0[0]",
+		"async b1[0]", "bulk"},
+	{"a copy in bulk of rows that are no eights", in_bulk, "64 by 64 in bulk",
+		"60 by 64 in bulk", "bulk"},
+	{"a copy in bulk to the fourth of eight rows", in_bulk,
+		"b0[0] rows 64 = p1[%i0] rows 128, 64 by", "b0[256] rows 64 = p1[%i0] rows 128, 32 by",
+		"bulk"},
+	{"a copy in bulk of more rows than there may be", in_bulk,
+		IN_BULK, "      async b0[0] rows 64 = p1[%i0] rows 64, 264 by 64 in bulk\n",
+		"bounds"},
+	{"a copy in bulk of half a row", in_bulk, "64 by 64 in bulk", "64 by 32 in bulk",
+		"swizzled"},
+	{"a copy in bulk that reaches into the next row", in_bulk, "p1[%i0] rows 128, 64 by",
+		"p1[%i0 + 32] rows 128, 32 by", "bulk"},
+	{"a copy in bulk of rows that overlap", in_bulk, "p1[%i0] rows 128", "p1[%i0] rows 32",
+		"bulk"},
+	{"a copy in bulk of rows that begin anywhere", in_bulk,
+		"p1[%i0] rows 128", "p1[%i0] rows 100", "lanes"},
+	{"a copy in bulk from a matrix with half a row", in_bulk, "bf16[8192] in",
+		"bf16[8256] in", "bulk"},
+	{"a copy in bulk that a condition of warps may leave out", in_bulk,
+		"    for %i0 = 0 .. 128 step 64 {\n", "    for %i0 = 0 .. 128 step 64 by warp {\n",
+		"warp"},
+	{"more groups with copies in bulk than there are barriers", in_bulk,
+		"      commit\n", "      commit\n      commit\n      commit\n      commit\n"
+		"      commit\n      commit\n      commit\n      commit\n", "wait"},
 };
 
 #endif

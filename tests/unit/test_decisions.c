@@ -34,6 +34,7 @@ struct facts {
 	loop_set parts, spans, clips, abreast; /* variables */
 	loop_set turned, kept; /* stages */
 	loop_set staged;       /* phases */
+	loop_set bulk;	       /* equations */
 	const loop_node *tile[64]; /* by equation */
 };
 
@@ -41,6 +42,8 @@ static void gather(struct facts *f, const loop_node *n, loop_set lanes)
 {
 	if (n->kind == LOOP_FOR && n->lanes > 1)
 		lanes |= BIT(n->var);
+	if (n->bulk)
+		f->bulk |= BIT(n->child[0]->child[0]->eqn);
 	if (n->wide)
 		f->wide[n->child[0]->eqn] |= BIT(n->var);
 	if (n->kind == LOOP_SPAN)
@@ -222,6 +225,23 @@ static bool has_own_rows(const loop_node *n)
 	return n->kind == LOOP_BLOCK && n->by_warp && held_below(n) > 1;
 }
 
+/* Is the tile what the pass makes of tiles? */
+static bool is_tile(const loop_node *t, int32_t pass)
+{
+	switch (pass) {
+	case DECIDE_PASS_MATRIX:
+		return t->matrix;
+	case DECIDE_PASS_DOT:
+		return t->dot > 0;
+	case DECIDE_PASS_TILES:
+		return t->tiled;
+	case DECIDE_PASS_WARPGROUP:
+		return t->warps > 1;
+	default:
+		return t->held > 0;
+	}
+}
+
 /* Was done what the pass says, as far as the trees show? */
 static bool is_done(const struct facts *f, const loop_decision *d)
 {
@@ -263,17 +283,16 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 	case DECIDE_PASS_CHUNKS:
 		return k->phase[d->of].n_chunks > 1;
 	case DECIDE_PASS_MATRIX:
-		return f->tile[d->of] != NULL && f->tile[d->of]->matrix;
 	case DECIDE_PASS_DOT:
-		return f->tile[d->of] != NULL && f->tile[d->of]->dot > 0;
 	case DECIDE_PASS_TILES:
-		return f->tile[d->of] != NULL && f->tile[d->of]->tiled;
+	case DECIDE_PASS_WARPGROUP:
+	case DECIDE_PASS_HOLD:
+		return f->tile[d->of] != NULL &&
+		       is_tile(f->tile[d->of], decide_pass_of(d->kind));
 	case DECIDE_PASS_WARPS:
 		return k->phase[d->of].warps > 1;
-	case DECIDE_PASS_WARPGROUP:
-		return f->tile[d->of] != NULL && f->tile[d->of]->warps > 1;
-	case DECIDE_PASS_HOLD:
-		return f->tile[d->of] != NULL && f->tile[d->of]->held > 0;
+	case DECIDE_PASS_BULK:
+		return (f->bulk & BIT(d->of)) != 0;
 	case DECIDE_PASS_STAGES:
 		return (f->staged & BIT(d->of)) != 0;
 	case DECIDE_PASS_WIDE:
@@ -439,6 +458,9 @@ static const machine *machine_named(arena *a, const char *name)
 	} else if (!strcmp(name, "slow warpgroups")) {
 		*m = *machine_find("cuda/sm_90a");
 		m->matrix.warps_cycles = 2 * m->matrix.cycles;
+	} else if (!strcmp(name, "slow bulk")) {
+		*m = *machine_find("cuda/sm_90a");
+		m->block.bulk_cycles = 1e6;
 	} else if (!strcmp(name, "kernels of a CPU")) {
 		*m = *machine_find("cuda/sm_90");
 		m->priced_as = MACHINE;

@@ -17,13 +17,24 @@ int32_t cuda_note_words(const uint64_t *w)
 {
 	switch (w[0]) {
 	case CUDA_LAUNCH:
-		return CUDA_LAUNCH_WORDS + (int32_t)w[5];
+		return CUDA_LAUNCH_WORDS + (int32_t)w[5] + CU_MAP_WORDS * (int32_t)w[6];
 	case CUDA_REPEAT:
 		return CUDA_REPEAT_WORDS;
 	case CUDA_REPEATED:
 		return 1;
 	}
 	return CUDA_COPY_WORDS;
+}
+
+void cuda_launch_args(cuda_device *d, const uint64_t *w)
+{
+	int32_t n = (int32_t)w[5], maps = (int32_t)w[6];
+
+	for (int32_t i = 0; i < n + maps; i++) {
+		int32_t more = i > n ? (CU_MAP_WORDS - 1) * (i - n) : 0;
+
+		d->args.at[i] = (void *)(uintptr_t)&w[CUDA_LAUNCH_WORDS + i + more];
+	}
 }
 
 typedef struct level {
@@ -54,11 +65,9 @@ static cu_result add(builder *b, cu_node_params *p)
 static cu_result add_launch(builder *b, const uint64_t *w)
 {
 	cuda_device *d = b->d;
-	int32_t n = (int32_t)w[5];
 	cu_node_params p = {.type = CU_NODE_LAUNCH};
 
-	for (int32_t i = 0; i < n; i++)
-		d->args.at[i] = (void *)(uintptr_t)&w[CUDA_LAUNCH_WORDS + i];
+	cuda_launch_args(d, w);
 	p.u.launch = (cu_node_launch){.fn = (cu_function)(uintptr_t)w[1],
 		.blocks = {(unsigned)w[2], 1, 1},
 		.threads = {(unsigned)w[3], 1, 1},

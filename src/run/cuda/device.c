@@ -239,6 +239,33 @@ static int64_t blocks_of(const cuda_device *d, const run_launch *call,
 
 /* Without being asked, the driver gives no more than this. */
 enum { FREE_SHARED = 48 << 10 };
+/* Matrices of which boxes are copied. */
+enum { MAP_ELEMENT = 2, MAP_COLUMNS = 64, MAP_ALIGN = 16 };
+
+/* What the driver says of the matrices of a launch. One that begins elsewhere than at a
+ * multiple of 16 bytes is copied by elements: its description is not read. */
+static cu_result describe(cuda_device *d, const run_launch *call)
+{
+	cu_result r = CU_OK;
+
+	for (int32_t i = 0; i < call->n_maps && r == CU_OK; i++) {
+		const run_map *m = &call->map[i];
+		const uint64_t length[] = {(uint64_t)m->columns, (uint64_t)m->rows};
+		const uint64_t step[] = {(uint64_t)m->columns * MAP_ELEMENT};
+		const uint32_t box[] = {MAP_COLUMNS, (uint32_t)m->box};
+		const uint32_t each[] = {1, 1};
+		cu_map words = {0};
+
+		if (address(m->at) % MAP_ALIGN == 0)
+			r = d->l.describe(&words, CU_TWO_BYTES, 2, m->at, length, step,
+				box, each, 0, CU_SWIZZLE_128, CU_READ_256, 0);
+		for (int32_t w = 0; w < CU_MAP_WORDS; w++)
+			*vec_push(d->a, &d->map) = words.word[w];
+	}
+	for (int32_t i = 0; i < call->n_maps && r == CU_OK; i++)
+		add_arg(d, &d->map.at[CU_MAP_WORDS * i]);
+	return r;
+}
 
 static void launch(run_device *base, const run_launch *call)
 {
@@ -247,7 +274,8 @@ static void launch(run_device *base, const run_launch *call)
 	int32_t warps;
 	cuda_grid g = {.fn = call->fn,
 		.shared_bytes = (uint32_t)call->shared_bytes,
-		.n_params = call->n_params + MORE_PARAMS};
+		.n_params = call->n_params + MORE_PARAMS,
+		.n_maps = call->n_maps};
 	cu_result r = CU_OK;
 
 	if (end == 0)
@@ -263,9 +291,14 @@ static void launch(run_device *base, const run_launch *call)
 	add_arg(d, &first);
 	add_arg(d, &end);
 	add_arg(d, &call->err);
-	g.param = d->args.at;
+	d->map.n = 0;
+	vec_reserve(d->a, &d->map, CU_MAP_WORDS * call->n_maps);
+	vec_reserve(d->a, &d->args, call->n_maps);
 	note_launch(d, call->name);
 	cuda_enter(d);
+	cuda_check(d, describe(d, call), "cannot describe a matrix for", call->name);
+	g.param = d->args.at;
+	g.map = d->map.at;
 	if (call->shared_bytes > FREE_SHARED)
 		r = d->l.function_set(
 			call->fn, CU_SHARED_BYTES, (int)call->shared_bytes);

@@ -49,15 +49,19 @@ static uint64_t as_word(const void *p)
 
 void cuda_note_launch(cuda_device *d, const cuda_grid *g)
 {
-	vec_reserve(d->a, &d->word, CUDA_LAUNCH_WORDS + g->n_params);
+	vec_reserve(d->a, &d->word,
+		CUDA_LAUNCH_WORDS + g->n_params + CU_MAP_WORDS * g->n_maps);
 	note(d, CUDA_LAUNCH);
 	note(d, as_word(g->fn));
 	note(d, g->blocks);
 	note(d, g->threads);
 	note(d, g->shared_bytes);
 	note(d, (uint64_t)g->n_params);
+	note(d, (uint64_t)g->n_maps);
 	for (int32_t i = 0; i < g->n_params; i++)
 		note(d, *(const uint64_t *)g->param[i]);
+	for (int32_t i = 0; i < CU_MAP_WORDS * g->n_maps; i++)
+		note(d, g->map[i]);
 	d->n_notes++;
 }
 
@@ -106,13 +110,9 @@ void cuda_repeated(run_device *base)
 
 /* ---- what was noted happens -------------------------------------------- */
 
-static cu_result issue_launch(cuda_device *d, uint64_t *w)
+static cu_result issue_launch(cuda_device *d, const uint64_t *w)
 {
-	int32_t n = (int32_t)w[5];
-
-	d->args.n = 0;
-	for (int32_t i = 0; i < n; i++)
-		d->args.at[i] = &w[CUDA_LAUNCH_WORDS + i];
+	cuda_launch_args(d, w);
 	return d->l.launch((cu_function)(uintptr_t)w[1], (unsigned)w[2], 1, 1,
 		(unsigned)w[3], 1, 1, (unsigned)w[4], d->stream, d->args.at,
 		NULL);
@@ -126,7 +126,7 @@ static void reserve_args(cuda_device *d)
 
 		if (w[0] == CUDA_LAUNCH) {
 			d->args.n = 0;
-			vec_reserve(d->a, &d->args, (int32_t)w[5]);
+			vec_reserve(d->a, &d->args, (int32_t)(w[5] + w[6]));
 		}
 		i += cuda_note_words(w);
 	}

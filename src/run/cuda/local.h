@@ -35,6 +35,13 @@ typedef struct cu_rows { /* a copy of rows: from the first half to the second */
 	size_t n, rows;
 } cu_rows;
 
+/* A matrix, in words of the driver. */
+enum { CU_MAP_WORDS = 16 };
+typedef struct cu_map {
+	_Alignas(64) uint64_t word[CU_MAP_WORDS];
+} cu_map;
+_Static_assert(sizeof(cu_map) == 128, "as cuda.h has it");
+
 /* Nodes of graphs. */
 typedef struct cu_node_launch {
 	cu_function fn;
@@ -126,6 +133,9 @@ enum {
 	CU_NODE_COPY = 1,
 	CU_NODE_FILL = 2,
 	CU_NODE_COND = 13,
+	CU_TWO_BYTES = 1, /* elements of a matrix */
+	CU_SWIZZLE_128 = 3,
+	CU_READ_256 = 3, /* bytes */
 	CU_IF = 0, /* kinds of conditions */
 	CU_WHILE = 1,
 	CU_AT_LAUNCH = 1, /* a handle that has its value again at each launch */
@@ -228,6 +238,7 @@ typedef struct cuda_device {
 	int64_t n_launched;
 	int64_t n_all, n_graphs; /* since the beginning */
 	VEC(void *) args; /* of a launch */
+	VEC(uint64_t) map; /* of it: CU_MAP_WORDS each */
 	run_lists *noting; /* graph.c: what is called is noted; or NULL */
 	VEC(uint64_t) word; /* the notes */
 	int32_t n_notes, n_lists; /* n_lists: of the current run, so far */
@@ -272,6 +283,8 @@ typedef struct cuda_grid {
 	uint32_t blocks, threads, shared_bytes;
 	int32_t n_params;
 	void *const *param; /* addresses of values of 8 bytes */
+	int32_t n_maps;
+	const uint64_t *map; /* what follows them, CU_MAP_WORDS each */
 } cuda_grid;
 
 /* Between begin and finish: notes it. */
@@ -290,12 +303,12 @@ void cuda_cancel(run_device *d);
 
 /* A note is a few words: its kind, then what it has. */
 enum {
-	CUDA_LAUNCH, /* function, blocks, threads, shared bytes, n, n params */
+	CUDA_LAUNCH, /* function, blocks, threads, shared bytes, n, m, n params, m maps */
 	CUDA_COPY,   /* to, from, bytes */
 	CUDA_FILL,   /* at, byte, bytes */
 	CUDA_REPEAT, /* test, its bytes, state, most */
 	CUDA_REPEATED,
-	CUDA_LAUNCH_WORDS = 6,
+	CUDA_LAUNCH_WORDS = 7,
 	CUDA_COPY_WORDS = 4,
 	CUDA_REPEAT_WORDS = 5
 };
@@ -304,6 +317,8 @@ enum {
 
 int32_t cuda_note_words(const uint64_t *w);
 
+/* The addresses of its params are d->args then, which has room for them. */
+void cuda_launch_args(cuda_device *d, const uint64_t *w);
 /* A graph of n words of notes, with conditions as nodes. d->args has room for the
  * params of each launch. Between enter and leave; *g NULL if it failed. */
 cu_result cuda_build(cuda_device *d, const uint64_t *word, int32_t n, cu_graph *g);

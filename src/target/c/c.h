@@ -27,6 +27,14 @@
 
 #include "kern/kern.h"
 
+/* A param as a matrix of two bytes an element, of which copies in bulk take boxes of 64
+ * columns: their description is a param of the phase, behind all others. */
+typedef struct c_map {
+	int32_t param;
+	int64_t columns, rows;
+	int32_t box; /* rows of a box */
+} c_map;
+
 typedef struct c_phase {
 	const char *fn; /* C function */
 	int64_t n_chunks;
@@ -36,6 +44,8 @@ typedef struct c_phase {
 	/* of the block that runs a chunk; on a CPU one thread does */
 	int32_t warps;
 	const bool *uses; /* by param: does it read or write it? */
+	int32_t n_maps; /* of C: none */
+	const c_map *map;
 } c_phase;
 
 /* Bytes of scratch that no array outside of them overlaps. */

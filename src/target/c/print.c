@@ -648,6 +648,7 @@ c_kernel *c_print_as(
 		out->phase[i].n_chunks = k->phase[i].n_chunks;
 		out->phase[i].copies = k->phase[i].copies;
 		out->phase[i].warps = k->phase[i].warps;
+		p.phase = &k->phase[i];
 		d->head(&p, &c, out->phase[i].fn);
 		str_printf(&c, "%s%s", text[i],
 			i + 1 < k->n_phases ? "\n" : "");

@@ -44,6 +44,15 @@ kern_access spread_access(
 void cuda_matrix(printer *p, const kern_stmt *s);
 const char *cuda_swizzled(printer *p, const kern_access *at);
 
+/* bulk.c: what the host says of params of which a phase copies boxes: its last params */
+enum { CUDA_BULK_ALIGN = 8, CUDA_BULK_BYTES = 64 }; /* of barriers, in shared memory */
+bool cuda_has_maps(const kern_block *b);
+int32_t cuda_maps(arena *a, const kern_kernel *k, const kern_phase *p, const c_map **out);
+const char *cuda_map_name(arena *a, const c_map *m);
+/* Where the barriers are in the memory of the block. */
+size_t cuda_bulk_offset(const kern_kernel *k);
+void cuda_bulk(printer *p, const kern_stmt *s);
+
 /* own.c */
 void spread_find_own_arrays(arena *a, spread *s);
 /* The cell of this thread, of an array that is registers. */

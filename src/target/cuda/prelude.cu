@@ -451,6 +451,71 @@ template <int rows, int row>
 /* What this thread has written to shared memory is there for such instructions, behind the
  * next barrier. */
 #define PROXY_FENCE() asm volatile("fence.proxy.async.shared::cta;" : : : "memory")
+/*
+ * Copies in bulk: one thread begins to copy `rows` rows of a box of a matrix into an array
+ * as above, and a barrier in shared memory counts the bytes that have come. Each group of
+ * copies has the next of BULK_BARRIERS barriers, in turn: it is open once the thread has
+ * ended the group, and all of its bytes are there. A matrix that begins anywhere is copied
+ * by all threads of the block, element by element.
+ */
+struct __align__(64) bulk_map { char of_the_driver[128]; };
+#define BULK_MAP const __grid_constant__ bulk_map
+#define BULK_BARRIERS 8
+#define BULK_OPEN(memory) \
+	const unsigned bulk_barriers = (unsigned)__cvta_generic_to_shared(memory); \
+	unsigned bulk_ended = 0, bulk_met = 0; /* groups */ \
+	bulk_open(bulk_barriers)
+[[maybe_unused]] static inline void bulk_open(unsigned barriers)
+{
+	if (threadIdx.x == 0) {
+		for (int i = 0; i < BULK_BARRIERS; i++)
+			asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" : : "r"(barriers + 8 * i)
+				: "memory");
+		asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+	}
+	__syncthreads();
+}
+#define COPY_BULK(wide, map, array, at, elems, row, x, y, from, m, rows) \
+	copy_bulk<rows, row>((wide), &(map), (array), (int)(at), (elems), (int)(x), (int)(y), \
+		(from), (m), bulk_barriers + bulk_ended % BULK_BARRIERS * 8)
+template <int rows, int row>
+[[maybe_unused]] static inline void copy_bulk(int wide, const bulk_map *map,
+	unsigned short *to, int at, int elems, int x, int y, const unsigned short *from,
+	__INT64_TYPE__ m, unsigned barrier)
+{
+	if (!wide) {
+		for (int i = (int)threadIdx.x; i < rows * row; i += (int)blockDim.x)
+			to[swizzled<row>(at + i, elems)] = from[m * (i / row) + i % row];
+	} else if (threadIdx.x == 0) {
+		asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" :
+			: "r"(barrier), "r"(rows * row * 2) : "memory");
+		for (int c = 0; c < row; c += 64)
+			asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+				"[%0], [%1, {%2, %3}], [%4];" : : "r"((unsigned)__cvta_generic_to_shared(
+				to + swizzled<row>(at + c, elems))), "l"(map), "r"(x + c), "r"(y),
+				"r"(barrier) : "memory");
+	}
+}
+#define BULK_COMMIT() bulk_end(bulk_barriers + bulk_ended++ % BULK_BARRIERS * 8)
+[[maybe_unused]] static inline void bulk_end(unsigned barrier)
+{
+	asm volatile("cp.async.commit_group;" : : : "memory");
+	if (threadIdx.x == 0)
+		asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");
+}
+#define BULK_WAIT(n) \
+	do { \
+		COPY_WAIT(n); \
+		_Pragma("unroll 1") for (; (int)(bulk_ended - bulk_met) > (n); bulk_met++) \
+			bulk_wait(bulk_barriers + bulk_met % BULK_BARRIERS * 8, \
+				bulk_met / BULK_BARRIERS & 1); \
+	} while (0)
+[[maybe_unused]] static inline void bulk_wait(unsigned barrier, unsigned parity)
+{
+	asm volatile("{\n.reg .pred open;\nagain:\n"
+		"mbarrier.try_wait.parity.shared::cta.b64 open, [%0], %1;\n"
+		"@!open bra again;\n}" : : "r"(barrier), "r"(parity) : "memory");
+}
 #define OUT8(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), \
 	"+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
 #define OUT32(d, i) OUT8(d, i), OUT8(d, i + 8), OUT8(d, i + 16), OUT8(d, i + 24)

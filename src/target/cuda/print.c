@@ -482,10 +482,14 @@ static void turn(printer *p, const kern_stmt *s)
 
 static void async(printer *p, const kern_stmt *s)
 {
+	bool bulk = cuda_has_maps(&p->phase->body);
+
 	if (s->kind == KERN_COMMIT)
-		c_line(p, "COPY_COMMIT();");
+		c_line(p, bulk ? "BULK_COMMIT();" : "COPY_COMMIT();");
 	else if (s->kind == KERN_WAIT)
-		c_line(p, "COPY_WAIT(%d);", s->groups);
+		c_line(p, "%s_WAIT(%d);", bulk ? "BULK" : "COPY", s->groups);
+	else if (s->bulk)
+		cuda_bulk(p, s);
 	else if (p->k->array.at[s->at.array].swizzled > 0)
 		c_line(p, "COPY_SWIZZLED(%s, %s, &%s, %" PRId64 ", %d, %d);",
 			is_aligned(p, s->from.array), cuda_swizzled(p, &s->at),
@@ -580,6 +584,8 @@ static void open(printer *p)
 	if (block)
 		c_line(p, "(void)shared;");
 	alignments(p);
+	if (cuda_has_maps(&p->phase->body))
+		c_line(p, "BULK_OPEN(shared + %zu);", cuda_bulk_offset(s->wide));
 	chunks(p);
 	p->depth++;
 	if (k->narrow)
@@ -600,6 +606,8 @@ static void close(printer *p)
 static void head(printer *p, str *out, const char *fn)
 {
 	const kern_kernel *k = p->k;
+	const c_map *m;
+	int32_t n = cuda_maps(p->a, k, p->phase, &m);
 
 	str_printf(out, "KERNEL(%s)(\n", fn);
 	for (int32_t i = 0; i < k->n_params; i++)
@@ -610,7 +618,10 @@ static void head(printer *p, str *out, const char *fn)
 	str_add(out,
 		"	char *const scratch, char *const locals, const i64 first, "
 		"const i64 end,\n"
-		"	i64 *const err)\n{\n");
+		"	i64 *const err");
+	for (int32_t i = 0; i < n; i++)
+		str_printf(out, ",\n	BULK_MAP %s", cuda_map_name(p->a, &m[i]));
+	str_add(out, ")\n{\n");
 }
 
 c_kernel *cuda_print(arena *a, const kern_kernel *k)
@@ -637,8 +648,14 @@ c_kernel *cuda_print(arena *a, const kern_kernel *k)
 	spread *s = spread_new(a, k);
 	c_kernel *c = c_print_as(a, s->narrow, &d, s);
 
-	for (int32_t i = 0; i < k->n_phases; i++)
-		if (k->phase[i].warps > 1)
+	for (int32_t i = 0; i < k->n_phases; i++) {
+		c_phase *ph = &c->phase[i];
+
+		if (ph->warps > 1 && c->shared_bytes < k->local_bytes)
 			c->shared_bytes = k->local_bytes;
+		ph->n_maps = cuda_maps(a, k, &k->phase[i], &ph->map);
+		if (ph->n_maps > 0)
+			c->shared_bytes = cuda_bulk_offset(k) + CUDA_BULK_BYTES;
+	}
 	return c;
 }

@@ -14,6 +14,9 @@ enum {
 	SIMT_CELLS = 1 << 11,
 	SIMT_BLOCK_CELLS = 1 << 13,
 	SIMT_COPIES = 64, /* of one lane, under way */
+	SIMT_BULKS = 16, /* copies in bulk, under way; groups of them */
+	SIMT_BULK_GROUPS = 8,
+	SIMT_BULK_MAP = 0x6b6c7562,
 	SIMT_END = -1
 };
 /* What goes wrong: simt_failure() of simt.c says it in words. */
@@ -28,6 +31,7 @@ enum simt_what {
 	SIMT_BAD_COPY,
 	SIMT_BAD_WIDE, /* an access of several elements is not aligned */
 	SIMT_NO_FENCE, /* for instructions of several warps */
+	SIMT_BAD_BULK, /* a copy in bulk */
 	SIMT_WHATS
 };
 /* Why lanes meet: to show each other values, or what they have written, to
@@ -51,6 +55,22 @@ struct simt_copy {
 	char *to;
 	const char *from;
 	unsigned n, group; /* bytes; committed before it */
+	simt_int line;
+};
+/* A matrix, as the host describes it: bytes between rows, of an element; boxes of it. */
+struct bulk_map {
+	simt_word kind, base, columns, rows, step, box_columns, box_rows, size;
+	simt_word unused[8];
+} __attribute__((aligned(64)));
+/* A copy in bulk: boxes beside each other from column x and row y on, `next` bytes apart
+ * in the array. */
+struct simt_bulk {
+	struct simt_block *block;
+	struct bulk_map map;
+	char *to;
+	simt_word next;
+	int x, y, boxes;
+	unsigned group; /* ended before it */
 	simt_int line;
 };
 struct simt_warp {
@@ -78,6 +98,9 @@ struct simt_block {
 	simt_word n_shared, epoch, random;
 	simt_int failed; /* SIMT_WHATS * line + what + 1 */
 	int n, late;
+	struct simt_bulk bulk[SIMT_BULKS];
+	int n_bulk;
+	unsigned bulk_met; /* groups that the first thread has waited for */
 	int unfenced; /* a copy had no fence in front of the last barrier */
 };
 _Static_assert(sizeof(struct simt_warp) <= 2048, "simt_memory of simt.c");
@@ -178,6 +201,8 @@ static void simt_start(void)
 	w->block->fn(w->block->call);
 	if (w->n_copies[lane] > 0)
 		simt_fail(w->block, w->copy[SIMT_COPIES * lane].line, SIMT_NEVER_WAIT);
+	if (w->number == 0 && lane == 0 && w->block->n_bulk > 0)
+		simt_fail(w->block, w->block->bulk[0].line, SIMT_NEVER_WAIT);
 	simt_meet(SIMT_END, SIMT_BLOCK);
 }
 static unsigned simt_draw(struct simt_block *b, unsigned below)

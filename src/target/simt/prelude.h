@@ -1,4 +1,4 @@
-/* prelude.h: private to target/simt/: the lines of prelude.c and matrix.c. */
+/* prelude.h: private to target/simt/: the lines of prelude.c, matrix.c and bulk.c. */
 #ifndef TARGET_SIMT_PRELUDE_H
 #define TARGET_SIMT_PRELUDE_H
 

@@ -71,7 +71,16 @@ static void add_phase(str *out, const c_kernel *k, int32_t phase)
 	for (int32_t i = 0; i < k->n_params; i++)
 		str_printf(out, "c->p[%d], ", i);
 	str_printf(out,
-		"c->scratch, c->local, c->chunk, c->chunk + 1, c->err);\n}\n"
+		"c->scratch, c->local, c->chunk, c->chunk + 1, c->err");
+	for (int32_t i = 0; i < k->phase[phase].n_maps; i++) {
+		const c_map *m = &k->phase[phase].map[i];
+
+		str_printf(out,
+			",\n		simt_bulk_map(c->p[%d], %" PRId64 ", %" PRId64 ", %d)",
+			m->param, m->columns, m->rows, m->box);
+	}
+	str_printf(out,
+		");\n}\n"
 		"void %s(void *const *p, void *scratch, void *local, i64 "
 		"chunk,\n	i64 *err)\n{\n"
 		"	struct simt_call c = { p, scratch, local, chunk, err };\n"
@@ -117,7 +126,10 @@ const char *simt_failure(int64_t err, int64_t *line)
 		"a lane accesses several elements at once, at an address that is "
 		"not a multiple of their bytes",
 		"an instruction of several warps reads what was copied without a "
-		"fence, and a barrier behind it"};
+		"fence, and a barrier behind it",
+		"a copy in bulk is not a box of the matrix that was described, does not go "
+		"to a place for eight rows of shared memory, or is one of more than 16, or "
+		"of 8 groups, under way"};
 	enum { N = sizeof what / sizeof *what };
 	int64_t n = -1 - err;
 
