@@ -18,7 +18,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ARCHS = {"sm_90": ("sm_80", "sm_90"), "sm_90a": ("sm_90a",)}  # by machine
-WARPGROUPS = re.compile(rb"^\t+MMA_BY_WARPS\(", re.MULTILINE)
+WARPGROUPS = re.compile(rb"^\t+MMA_(?:BY_WARPS|IN_MEMORY)\(", re.MULTILINE)
 # An opaque row of the host, a program of several processes, a text that is
 # refused: there is no kernel to compile.
 FOLDERS = ("schedule", "kern", "fusion", "inplace", "grad", "cuda")

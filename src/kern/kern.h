@@ -251,7 +251,9 @@ typedef struct kern_block {
  * MMA by several warps: all warps of a group, of so many that follow each other, are here,
  * each with its own `at` and acc, and with the same `from`, which is in a swizzled
  * array: whole rows of it, of 64 or 128 columns; turned: all of 64 terms of as many
- * rows. `terms` are a multiple of those of one instruction, at most 64.
+ * rows. `terms` are a multiple of those of one instruction, at most 64. `at` may be in a
+ * swizzled array of 64 terms in a row, too: there the rows of a warp follow those of the
+ * warp before it.
  *
  * TILES: `to` has `rows` rows, at most 32, of `width` sums that adjoin, 16 or 32, l apart.
  * If x holds, they are 0 before, whatever is in memory. `at` has `terms` terms in each row,

@@ -21,6 +21,8 @@
  *   kern.race      chunks that write, or write and read, the same element
  *   kern.warp      a statement that the warps of a block cannot all run
  *   kern.barrier   memory that changes hands between warps without a barrier
+ *   kern.swizzled  an array whose rows are in another order, accessed as if they were not
+ *   kern.bulk      a copy in bulk that is not a box of whole rows
  *   kern.wait      memory that is copied, without a wait and a barrier behind it
  *   kern.room      arrays beyond the bytes that there are, or misplaced
  *   kern.fence     stores past the caches without a fence behind them

@@ -38,8 +38,7 @@ void kern_verify_plain(struct kern_verifier *v, const kern_access *at)
 	const kern_stmt *s = v->s;
 	int32_t row = v->k->array.at[at->array].swizzled;
 
-	if (row == 0 ||
-		(s->kind == KERN_MMA && s->warps > 0 && at == &s->from))
+	if (row == 0 || (s->kind == KERN_MMA && s->warps > 0))
 		return;
 	if (s->kind != KERN_ASYNC || at != &s->at || s->width != row || s->n != row ||
 		!kern_is_multiple(&v->range, at->at, row))
@@ -96,6 +95,26 @@ static bool has_all(struct kern_verifier *v)
 	       n % w->step == 0 && n / w->step % warps == 0;
 }
 
+/* Rows in memory: the 16 rows of each warp of a warpgroup behind those of the last one. */
+static void verify_rows(struct kern_verifier *v, const kern_stmt *s)
+{
+	int64_t each = (int64_t)KERN_MMA_ROWS * KERN_SWIZZLED, coef = 0;
+	const kern_form *at = s->at.at, *rest;
+
+	for (int32_t i = 0; i < at->n; i++)
+		if (at->t[i].v == v->by_warp->v)
+			coef = at->t[i].coef;
+	rest = kern_form_sub(v->k, at,
+		kern_form_scale(v->k, kern_form_of(v->k, v->by_warp->v), coef));
+	if (v->k->array.at[s->at.array].swizzled != KERN_SWIZZLED || s->at_turned ||
+		s->n != KERN_SWIZZLED || differs(v, rest) ||
+		coef * v->by_warp->step != each ||
+		!kern_is_multiple(&v->range, at, each))
+		kern_refuse(v, "swizzled",
+			"rows that an instruction of several warps takes from memory must be rows of %d elements of a swizzled array, %d for each warp, one after the other, in multiples of that",
+			KERN_SWIZZLED, KERN_MMA_ROWS);
+}
+
 void kern_verify_warpgroup(struct kern_verifier *v, const kern_stmt *s)
 {
 	const kern_array *y = &v->k->array.at[s->from.array];
@@ -120,4 +139,6 @@ void kern_verify_warpgroup(struct kern_verifier *v, const kern_stmt *s)
 		kern_refuse(v, "swizzled",
 			"an instruction of several warps takes %d or %d columns and up to %d terms, in multiples of %d, from whole rows of a swizzled array, in multiples of %d",
 			KERN_SWIZZLED, 2 * KERN_SWIZZLED, KERN_SWIZZLED, TERMS, rows);
+	if (v->k->array.at[s->at.array].swizzled > 0)
+		verify_rows(v, s);
 }

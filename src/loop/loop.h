@@ -94,6 +94,7 @@ struct loop_node {
 	/* TILE: .. which so many warps of a block execute together, each for rows of its
 	 * own, with the same columns, which lie in swizzled rows; 0: each alone */
 	int32_t warps;
+	bool in_memory; /* .. and take their rows from such rows, not from registers */
 	/* TILE: its sums stay in registers of the warps until the last term is
 	 * added. FOR: 1 + the equation of such a tile, for two nested loops over
 	 * its rows and columns, which a warp walks as it has the sums. 0: no */

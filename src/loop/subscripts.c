@@ -123,11 +123,14 @@ static int64_t odd_row(const machine *m, tn_dtype t, int64_t row)
 	return row;
 }
 
-/* Does it copy the columns of a tile of several warps? */
+/* Does it copy the columns of a tile of several warps, or rows that they take from memory? */
 static bool is_swizzled(const loop_kernel *k, const loop_node *t, int32_t eqn)
 {
-	return t != NULL && t->warps > 1 && t->factor[1]->kind == EX_READ &&
-	       t->factor[1]->tensor == k->eqn[eqn].e->out[0];
+	for (int32_t f = t != NULL && t->in_memory ? 0 : 1; t != NULL && f < 2; f++)
+		if (t->warps > 1 && t->factor[f]->kind == EX_READ &&
+			t->factor[f]->tensor == k->eqn[eqn].e->out[0])
+			return true;
+	return false;
 }
 
 /* Elements between rows of a copy, along `last`. */

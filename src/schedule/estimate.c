@@ -454,7 +454,8 @@ static void add_tile(estimate *w, const loop_node *n)
 			       steps / begins) * begins / steps;
 	}
 	if (n->matrix)
-		each = (n->warps > 0 ? m->warps_cycles : m->cycles) * most *
+		each = ((n->warps > 0 ? m->warps_cycles : m->cycles) * most -
+			       (n->in_memory ? m->rows_cycles : 0)) *
 		       (double)dtype_size(n->factor[1]->dtype) / m->row_bytes *
 		       (loop_has_parts(n) ? 3 : 1);
 	if (w->warps < 2) /* its factors are not in memory that warps share */

@@ -161,6 +161,9 @@ loop_kernel *loop_copy_to_try(const loop_kernel *k, int32_t order, loop_node **n
 double loop_try(loop_kernel *t);
 /* warpgroup.c: matrix instructions of several warps */
 void loop_use_warpgroups(loop_kernel *k);
+enum { LOOP_ROWS_TOGETHER = 64 }; /* of the warps of one such instruction */
+/* May they take its rows from memory, too, in a located kernel? */
+bool loop_may_take_rows(loop_kernel *k, const loop_node *t);
 /* May warps execute those of tile t together, in a located kernel? */
 bool loop_may_use_warpgroup(
 	loop_kernel *k, int32_t phase, const loop_node *t);

@@ -288,7 +288,8 @@ static void tile_line(const struct print *p, const loop_node *n)
 		str_printf(p->out, "%s%s", i > 0 ? ", " : "", p->names[n->sum[i]]);
 	str_add(p->out, n->matrix ? " matrix" : "");
 	if (n->warps > 0)
-		str_printf(p->out, " by %d warps", n->warps);
+		str_printf(p->out, " by %d warps%s", n->warps,
+			n->in_memory ? " in memory" : "");
 	count(p, "dot", n->dot);
 	str_add(p->out, n->tiled ? " tiled" : "");
 	if (n->offset[0] != 0 || n->offset[1] != 0)

@@ -550,6 +550,10 @@ static loop_node *parse_tile(struct parse *p)
 		n->warps = (int32_t)number(p, 2, LOOP_MAX_WARPS,
 			"the warps of an instruction");
 		lex_need(p->l, "warps");
+		if (lex_eat(p->l, "in")) {
+			lex_need(p->l, "memory");
+			n->in_memory = true;
+		}
 	}
 	if (lex_eat(p->l, "dot"))
 		n->dot = (int32_t)number(p, 2, 4, "the terms of a dot");

@@ -94,6 +94,10 @@ static void check_warpgroup(struct sv *v, const loop_node *t, int32_t phase)
 			warps < 2 ? "%s has no matrix instructions of several warps"
 				  : "matrix instructions of %s are of one warp, or of %d",
 			v->k->machine->name, warps);
+	if (t->in_memory && !loop_may_take_rows(v->k, t))
+		verify_fail(v, t, "warp",
+			"this tile cannot take its rows from memory: they must be copied ahead, for it alone, in rows of 128 bytes whose terms adjoin, %d at a time",
+			LOOP_ROWS_TOGETHER);
 	if (!loop_may_use_warpgroup(v->k, phase, t))
 		verify_fail(v, t, "warp",
 			"this tile cannot be computed by %d warps together: it needs sums that are held, no \"checked\", no \"within\", no guards, factors that are both bf16 or both f16, columns that are copied ahead in whole rows of 128 or 256 bytes, and rows for all warps of the phase",

@@ -11,8 +11,9 @@
  *
  *   block i by 16 by warp { tile rows i by 16 .. matrix by 4 warps }
  *
- * All warps must come to the instruction, with all of its rows, columns and terms. The
- * estimate of both ways decides.
+ * All warps must come to the instruction, with all of its rows, columns and terms. Their
+ * rows are loaded into registers; or, if a copy of them is such an array, too, the
+ * instruction takes them from there (`in memory`). The estimate of all ways decides.
  */
 #include "schedule/estimate.h"
 #include "schedule/local.h"
@@ -29,10 +30,10 @@ static bool is_read_by_others(
 	return !loop_is_loop(n) && n != tile && loop_leaf_reads(k, n, tensor);
 }
 
-/* The copy of the columns, ahead of the tile, which alone reads it; NULL: it is none. */
-static const loop_buf *columns_of(loop_kernel *k, const loop_node *t)
+/* The copy of rows or columns, ahead of the tile, which alone reads it; NULL: none. */
+static const loop_buf *copy_of(loop_kernel *k, const loop_node *t, int32_t factor)
 {
-	const expr *y = t->factor[1];
+	const expr *y = t->factor[factor];
 	const loop_buf *b;
 	int32_t by, comp;
 
@@ -67,6 +68,15 @@ static bool has_rows(const loop_kernel *k, const loop_node *t, const loop_buf *b
 	       loop_piece_of(k, t->up, t->var) == columns;
 }
 
+bool loop_may_take_rows(loop_kernel *k, const loop_node *t)
+{
+	const loop_buf *b = copy_of(k, t, 0);
+
+	return b != NULL && t->size == k->machine->matrix.rows &&
+	       b->var[0] == t->row_var && b->var[1] == t->sum[0] &&
+	       b->extent[0] % LOOP_ROWS_TOGETHER == 0 && b->extent[1] == ROW;
+}
+
 /* Do all warps of the phase run this tile, equally often? */
 static bool have_all(const loop_kernel *k, const loop_node *t, int32_t warps)
 {
@@ -97,28 +107,47 @@ bool loop_may_use_warpgroup(
 		(x != TN_BF16 && x != TN_F16) || t->factor[1]->dtype != x ||
 		warps == 0 || warps % k->machine->matrix.warps != 0)
 		return false;
-	b = columns_of(k, t);
+	b = copy_of(k, t, 1);
 	return b != NULL && has_rows(k, t, b) && have_all(k, t, warps);
+}
+
+/* The estimate with such instructions; negative: they cannot be. */
+static double tried(const loop_kernel *k, int32_t phase, const loop_node *t, bool in_memory)
+{
+	loop_node *n;
+	loop_kernel *all = loop_copy_to_try(k, t->order, &n);
+	double seconds;
+
+	n->warps = k->machine->matrix.warps;
+	n->in_memory = in_memory;
+	seconds = loop_try(all);
+	return loop_may_use_warpgroup(all, phase, n) &&
+			       (!in_memory || loop_may_take_rows(all, n))
+		       ? seconds
+		       : -1;
 }
 
 static void decide(loop_kernel *k, int32_t phase, loop_node *t)
 {
 	loop_node *n;
-	double alone = loop_try(loop_copy_to_try(k, t->order, &n)), with;
-	loop_kernel *all = loop_copy_to_try(k, t->order, &n);
+	double alone = loop_try(loop_copy_to_try(k, t->order, &n));
+	double with = tried(k, phase, t, false), in = tried(k, phase, t, true);
 
-	n->warps = k->machine->matrix.warps;
-	with = loop_try(all);
-	if (!loop_may_use_warpgroup(all, phase, n)) {
+	if (with < 0) {
 		loop_decide(k, DECIDE_WARPGROUP_SHAPE, t->eqn, -1, 0, 0);
-	} else if (with >= alone) {
+		return;
+	}
+	t->in_memory = in >= 0 && in < with;
+	with = t->in_memory ? in : with;
+	if (with >= alone) {
+		t->in_memory = false;
 		loop_decide(k, DECIDE_WARPGROUP_COST, t->eqn, -1,
 			(int64_t)((with - alone) * 1e9), 0);
-	} else {
-		t->warps = n->warps;
-		loop_decide(k, DECIDE_WARPGROUP_TAKEN, t->eqn, -1, t->warps,
-			(int64_t)((alone - with) * 1e9));
+		return;
 	}
+	t->warps = k->machine->matrix.warps;
+	loop_decide(k, t->in_memory ? DECIDE_WARPGROUP_MEMORY : DECIDE_WARPGROUP_TAKEN,
+		t->eqn, -1, t->warps, (int64_t)((alone - with) * 1e9));
 }
 
 static void visit(loop_kernel *k, int32_t phase, loop_node *n)

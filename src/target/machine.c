@@ -283,7 +283,8 @@ static const machine machines[] = {
 		GPU_FAMILY(132, 1.755e9, 228 << 10, 50 << 20, 7e12, 3.35e12),
 		.block = {GPU_BLOCK(228 << 10), .bulk_rows = 256,
 			.bulk_each = 8, .bulk_cycles = 100},
-		.matrix = {GPU_MATRIX, .warps = 4, .warps_cycles = 16}},
+		.matrix = {GPU_MATRIX, .warps = 4, .warps_cycles = 16,
+			.rows_cycles = 8}},
 };
 
 enum { N_MACHINES = sizeof machines / sizeof *machines };

@@ -229,6 +229,7 @@ typedef struct machine_matrix {
 	 * their memory; 0: each with its own. Cycles of as much work of a warp */
 	int32_t warps;
 	double warps_cycles;
+	double rows_cycles; /* .. of which so many load rows; not if those stay in memory */
 } machine_matrix;
 
 /*

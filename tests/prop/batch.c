@@ -265,8 +265,7 @@ static const char *planted(batch *b, const char *text)
 		{"fence", "\tPROXY_FENCE();", "\t;"},
 		{"bulk_wait", "\tBULK_WAIT(", "\t(void)("},
 		{"bulk_end", "\tBULK_COMMIT();", "\t;"},
-		{"warpgroup", "\tMMA_BY_WARPS(",
-			"\tif (threadIdx.x % 128 < 96)\n\tMMA_BY_WARPS("}};
+		{"warpgroup", "\tMMA_", "\tif (threadIdx.x % 128 < 96)\n\tMMA_"}};
 	enum { N = sizeof faults / sizeof *faults };
 	const char *how = getenv("PROPTEST_BREAK"), *at = text, *next;
 	size_t i = 0;

@@ -333,7 +333,11 @@ static const struct row {
 	{DECIDE_STAGES_COST, -1, -1, "program { x: bf16[1280,256]\n"
 		" y: bf16[256,1280]\n o = matmul(x, y)\n return o }",
 		"slow barriers"},
-	{DECIDE_WARPGROUP_TAKEN, 4, -1, "program { x: bf16[4096,256]\n"
+	{DECIDE_WARPGROUP_TAKEN, 4, -1, "program { q: bf16[8,1024,64]\n"
+		" k: bf16[8,1024,64]\n v: bf16[8,1024,64]\n"
+		" o = attention(q, k, v, scale=0.125)\n return o }",
+		"cuda/sm_90a"},
+	{DECIDE_WARPGROUP_MEMORY, 4, -1, "program { x: bf16[4096,256]\n"
 		" y: bf16[256,4096]\n o = matmul(x, y)\n return o }",
 		"cuda/sm_90a"},
 	{DECIDE_WARPGROUP_SHAPE, -1, -1, "program { x: bf16[4096,256]\n"

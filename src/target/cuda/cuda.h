@@ -16,6 +16,7 @@
  *
  *   spread.c  one lane for each thread    sync.c   where lanes must meet
  *   print.c   functions and statements    unit.c   translation units
+ *   matrix.c  products of matrices        bulk.c   copies in bulk
  */
 #ifndef TARGET_CUDA_H
 #define TARGET_CUDA_H

@@ -112,7 +112,7 @@ const char *cuda_swizzled(printer *p, const kern_access *at)
 		c_form(p, at->at), r->elems, r->swizzled);
 }
 
-/* Rows of each warp, in registers, by columns that all of them have. */
+/* Rows of each warp, in registers or in memory, by columns that all of them have. */
 static void by_warps(printer *p, const kern_stmt *s)
 {
 	const char *fn = loader(p, &s->at, "mma_rows", s->at_turned, false);
@@ -121,6 +121,12 @@ static void by_warps(printer *p, const kern_stmt *s)
 
 	for (int32_t i = 0; i < s->n_acc; i++)
 		str_printf(&acc, ", &%s", c_name(p, s->acc[i]));
+	if (p->k->array.at[s->at.array].swizzled > 0) {
+		c_line(p, "MMA_IN_MEMORY(%s, %d, %d, %s, %s%s);", dtype_name(s->type.dt),
+			s->terms, s->from_turned, cuda_swizzled(p, &s->at),
+			cuda_swizzled(p, &s->from), acc.at);
+		return;
+	}
 	c_line(p, "{");
 	p->depth++;
 	c_line(p, "unsigned rows[%d];", s->terms / each * 4);

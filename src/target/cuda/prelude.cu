@@ -549,12 +549,26 @@ template <int row, int turned>
 			: OUT : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y), "r"(1), \
 			"n"(turned ? 0 : 1)); \
 	}
+/* .. with rows in memory, whose terms adjoin. */
+#define WARPS_MMA_MEMORY(type, columns, n, REGS, OUT, x, y, f, g) \
+	template <int turned> [[maybe_unused]] static inline void mma_warps_once_##type( \
+		float (&s)[n], unsigned long long rows, unsigned long long at) \
+	{ \
+		asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" f ", 0;\n" \
+			"wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." #type "." #type " " \
+			"{" REGS "}, %" x ", %" y ", add, 1, 1, 0, %" g ";\n}" \
+			: OUT : "l"(rows), "l"(at), "r"(1), "n"(turned ? 0 : 1)); \
+	}
 #define OUTS32 OUT32(s, 0)
 #define OUTS64 OUT32(s, 0), OUT32(s, 32)
 WARPS_MMA(bf16, "64", 32, REGS32, OUTS32, "32", "33", "34", "35", "36", "37", "38")
 WARPS_MMA(bf16, "128", 64, REGS64, OUTS64, "64", "65", "66", "67", "68", "69", "70")
 WARPS_MMA(f16, "64", 32, REGS32, OUTS32, "32", "33", "34", "35", "36", "37", "38")
 WARPS_MMA(f16, "128", 64, REGS64, OUTS64, "64", "65", "66", "67", "68", "69", "70")
+WARPS_MMA_MEMORY(bf16, "64", 32, REGS32, OUTS32, "32", "33", "34", "35")
+WARPS_MMA_MEMORY(bf16, "128", 64, REGS64, OUTS64, "64", "65", "66", "67")
+WARPS_MMA_MEMORY(f16, "64", 32, REGS32, OUTS32, "32", "33", "34", "35")
+WARPS_MMA_MEMORY(f16, "128", 64, REGS64, OUTS64, "64", "65", "66", "67")
 /* Until they are done; no register is touched before. */
 template <int turned> [[maybe_unused]] static inline void mma_warps_wait(float (&s)[32])
 {
@@ -566,16 +580,35 @@ template <int turned> [[maybe_unused]] static inline void mma_warps_wait(float (
 }
 #define MMA_BY_WARPS(type, terms, turned, rows, array, at, elems, row, ...) \
 	mma_warps_##type<terms, turned, row>((rows), (array), (int)(at), (elems), __VA_ARGS__)
+#define MMA_IN_MEMORY(type, terms, turned, rows, first, n, each, array, at, elems, row, ...) \
+	mma_warps_##type<terms, turned, row>(rows_at((rows), (int)(first), (n)), (array), \
+		(int)(at), (elems), __VA_ARGS__)
+/* Where the 64 rows of four warps begin, and, of each 16 terms, the next ones. */
+struct rows_in_memory { unsigned long long at; };
+[[maybe_unused]] static inline rows_in_memory rows_at(
+	const unsigned short *array, int first, int elems)
+{
+	const int warp = (int)(threadIdx.x / 32 % 4);
+	return {columns_at<64, 1>(array, first - warp * 16 * 64, elems)};
+}
+[[maybe_unused]] static inline unsigned long long terms_of(rows_in_memory x, int i)
+{
+	return x.at + 2 * i;
+}
+[[maybe_unused]] static inline const unsigned *terms_of(const unsigned *x, int i)
+{
+	return x + 4 * i;
+}
 #define MMA_WARPS(type) \
-	template <int terms, int turned, int row, typename... Ts> \
-	[[maybe_unused]] static inline void mma_warps_##type(const unsigned *x, \
+	template <int terms, int turned, int row, typename T, typename... Ts> \
+	[[maybe_unused]] static inline void mma_warps_##type(const T x, \
 		const unsigned short *array, int at, int elems, Ts *...sums) \
 	{ \
 		float s[] = {*sums...}; \
 		const unsigned long long y = columns_at<row, turned>(array, at, elems); \
 		asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); \
 		for (int i = 0; i < terms / 16; i++) \
-			mma_warps_once_##type<turned>(s, x + 4 * i, y + i * (turned ? 2 : 128)); \
+			mma_warps_once_##type<turned>(s, terms_of(x, i), y + i * (turned ? 2 : 128)); \
 		asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); \
 		mma_warps_wait<turned>(s); \
 		int i = 0; \

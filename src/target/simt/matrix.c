@@ -340,6 +340,27 @@ SIMT_USED static const __UINT16_TYPE__ *simt_column(const struct simt_columns *y
 
 	return (const void *)(simt_now->block->shared + (p ^ (p >> 3 & 0x70)));
 }
+/* The 16 rows of this warp, behind those of the warps of its group before it: each lane
+ * loads what it would give the instruction. */
+SIMT_USED static const unsigned *simt_rows_at(unsigned *to, int terms,
+	const __UINT16_TYPE__ *array, simt_int first, simt_int elems, simt_int line)
+{
+	const struct simt_warp *w = simt_now;
+	const struct simt_columns y =
+		simt_columns_at(array, 1, first - w->number % 4 * 16 * 64, elems, 64);
+	const int l = w->lane;
+	int t, i;
+
+	for (t = 0; t < terms; t += 16)
+		for (i = 0; i < 4; i++) { /* as simt_mma_rows */
+			const int r = w->number % 4 * 16 + l / 4 + 8 * (i & 1);
+			const int k = t + 2 * (l % 4) + 8 * (i >> 1);
+
+			to[t / 4 + i] = simt_mma_at(simt_column(&y, k, r), 0, 1, line) |
+				simt_mma_at(simt_column(&y, k + 1, r), 0, 1, line) << 16;
+		}
+	return to;
+}
 SIMT_USED static void simt_mma_warps(float *const *sum, int columns, int terms,
 	const unsigned *x, struct simt_columns y, float (*value)(unsigned), simt_int line)
 {
@@ -368,3 +389,8 @@ SIMT_USED static void simt_mma_warps(float *const *sum, int columns, int terms,
 		2 * (int)(sizeof((float *const[]){ __VA_ARGS__ }) / sizeof(float *)), (terms), \
 		(rows), simt_columns_at((array), (turned), (at), (elems), (row)), \
 		from_##type, __LINE__)
+#define MMA_IN_MEMORY(type, terms, turned, rows, first, n, each, array, at, elems, row, ...) \
+	simt_mma_warps((float *const[]){ __VA_ARGS__ }, \
+		2 * (int)(sizeof((float *const[]){ __VA_ARGS__ }) / sizeof(float *)), (terms), \
+		simt_rows_at((unsigned[16]){ 0 }, (terms), (rows), (first), (n), __LINE__), \
+		simt_columns_at((array), (turned), (at), (elems), (row)), from_##type, __LINE__)
