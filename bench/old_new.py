@@ -39,6 +39,12 @@ CASES = {
 }
 
 
+def progress(text):
+    """On a terminal only."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\033[K{'old_new: ' if text else ''}{text}")
+
+
 def environment(program):
     env = dict(os.environ)
     env["LD_LIBRARY_PATH"] = os.path.dirname(os.path.abspath(program))
@@ -93,8 +99,7 @@ def measure(a, part, cases, seconds, repeat, table):
             for name in got["old"].keys() & got["new"].keys():
                 table.setdefault((part, name), []).append(
                     (got["old"][name], got["new"][name]))
-            sys.stderr.write(f"\rold_new: {part}, {os.path.basename(case)}"
-                             f", round {rounds + 1}\033[K")
+            progress(f"{part}, {os.path.basename(case)}, round {rounds + 1}")
         longest = max(longest, time.time() - begin)
         rounds += 1
 
@@ -165,7 +170,7 @@ def main():
         now = (a.end - time.time()) * share / left
         measure(a, part, cases, now, repeat, table)
         left -= share
-    sys.stderr.write("\r\033[K")
+    progress("")
     sys.exit(1 if say(a, table) or not table else 0)
 
 

@@ -30,7 +30,8 @@ enum { READY = 0, ARRIVED = 1, OPEN = KERN_MAX_GROUPS + 3 };
 struct walk {
 	struct kern_verifier *v;
 	kern_kernel *k;
-	/* by array; [n]: groups that were ended and not waited for, at most */
+	/* by array; [n]: groups that were ended, and some warp may not have waited for
+	 * yet; [n + 1]: .. that none has */
 	uint8_t *state;
 	bool bulk; /* some copies are in bulk */
 };
@@ -79,11 +80,12 @@ static void commit(struct walk *w, const kern_stmt *s)
 {
 	uint8_t *groups = &w->state[w->k->array.n];
 
-	*groups = (uint8_t)(*groups + (*groups <= KERN_MAX_GROUPS));
-	if (w->bulk && *groups > KERN_MAX_GROUPS) {
+	for (int32_t i = 0; i < 2; i++)
+		groups[i] = (uint8_t)(groups[i] + (groups[i] <= KERN_MAX_GROUPS));
+	if (w->bulk && groups[0] > KERN_MAX_GROUPS) {
 		w->v->s = s;
 		kern_refuse(w->v, "wait",
-			"more than %d groups of copies may be under way, some of them in bulk: a `wait` must stand in front of this",
+			"more than %d groups of copies may be under way, some of them in bulk: a `wait`, and a `barrier` behind it, must stand in front of this",
 			KERN_MAX_GROUPS);
 	}
 	for (int32_t i = 0; i < w->k->array.n; i++)
@@ -94,7 +96,7 @@ static void commit(struct walk *w, const kern_stmt *s)
 /* OPEN - 1: the last group */
 static void await(struct walk *w, int32_t groups)
 {
-	uint8_t *left = &w->state[w->k->array.n];
+	uint8_t *left = &w->state[w->k->array.n + 1];
 
 	*left = *left < groups ? *left : (uint8_t)groups;
 	for (int32_t i = 0; i < w->k->array.n; i++)
@@ -104,6 +106,9 @@ static void await(struct walk *w, int32_t groups)
 
 static void meet(struct walk *w)
 {
+	uint8_t *groups = &w->state[w->k->array.n];
+
+	groups[0] = groups[1];
 	for (int32_t i = 0; i < w->k->array.n; i++)
 		if (w->state[i] == ARRIVED)
 			w->state[i] = READY;
@@ -111,7 +116,7 @@ static void meet(struct walk *w)
 
 static uint8_t *copy(struct walk *w)
 {
-	return arena_copy(w->v->a, w->state, (size_t)w->k->array.n + 1);
+	return arena_copy(w->v->a, w->state, (size_t)w->k->array.n + 2);
 }
 
 /* The later of both states of each array; returns whether one is not `other`. */
@@ -119,7 +124,7 @@ static bool join(struct walk *w, const uint8_t *other)
 {
 	bool more = false;
 
-	for (int32_t i = 0; i <= w->k->array.n; i++) {
+	for (int32_t i = 0; i < w->k->array.n + 2; i++) {
 		more |= w->state[i] > other[i];
 		if (other[i] > w->state[i])
 			w->state[i] = other[i];
@@ -194,7 +199,7 @@ void kern_verify_waits(struct kern_verifier *v)
 	const kern_phase *p = &v->k->phase[v->phase];
 	struct walk w = {.v = v, .k = v->k};
 
-	w.state = arena_array(v->a, uint8_t, v->k->array.n + 1);
+	w.state = arena_array(v->a, uint8_t, v->k->array.n + 2);
 	walk(&w, &p->body);
 	v->s = last_of(&p->body);
 	for (int32_t i = 0; i < v->k->array.n; i++)

@@ -6,7 +6,9 @@
  * memory, the others find the panel in a cache, and memory is idle. So each tile of
  * rows prefetches a part of the next panel: tile b of B begins at b/B of it, and takes
  * so many lines with each value of the first sum. A tile of one row prefetches terms
- * of its own.
+ * of its own. Few rows read columns where they lie, in lines that tiles walk one after
+ * the other: each prefetches its lines further on, because a processor follows only so
+ * many lines at a time, of which those of sums are some.
  *
  * Rows. Where they are read in place, those of the next tile: all lines of rows that
  * follow each other, or a line of each row, or of the row whose turn it is.
@@ -204,14 +206,31 @@ static void fetch_copied(struct fetch *f, const loop_node *next, const expr *y)
 	n->behind = ix_addc(k->s->x, n->behind, from * term);
 }
 
+/* Of lines of y that tiles walk, one tile after the other: those of tiles to come. */
+static void fetch_lines(struct fetch *f, const expr *y)
+{
+	const loop_node *n = f->tile->up;
+	int64_t size = (int64_t)dtype_size(y->dtype);
+
+	if (n->kind != LOOP_BLOCK || n->var != f->tile->var ||
+		stride(f, y->form, n->var) != 1 || walked(f->k, n) <= n->size)
+		return;
+	f->tile->lines = (int32_t)ceil_of(n->size * size, f->m->line);
+	f->tile->behind = ix_const(f->k->s->x, f->m->few_ahead * f->m->line / size);
+}
+
 static void fetch_columns(struct fetch *f)
 {
 	const loop_kernel *k = f->k;
 	int32_t copy;
 	const expr *y = f->tile->factor[1], *from = source(k, y, &copy);
 
-	if (from == NULL || copy < 0 || !is_far(k, from))
+	if (from == NULL || !is_far(k, from))
 		return;
+	if (copy < 0) {
+		fetch_lines(f, y);
+		return;
+	}
 	for (const loop_node *u = f->rows->up; u != NULL; u = u->up)
 		if (computes(u, copy))
 			return; /* in a cache */
@@ -228,7 +247,10 @@ static void fetch_terms(struct fetch *f)
 	int32_t copy;
 	int64_t term = stride(f, y->form, f->sum);
 
-	source(k, y, &copy);
+	if (source(k, y, &copy) != NULL && copy < 0) {
+		fetch_lines(f, y);
+		return;
+	}
 	if (copy >= 0 && k->eqn[copy].panel > 0)
 		term = elements_of(f, y, k->eqn[copy].panel);
 	if (term <= 0)

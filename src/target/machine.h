@@ -128,7 +128,8 @@ typedef struct machine_product {
 	int32_t row_chunks;    /* pieces of the rows, where chunks divide rows, at least */
 	int32_t shared_cycles; /* that a line takes which two cores write */
 	int32_t few_chunks;    /* of few rows */
-	int32_t few_run;       /* .. bytes of a line of y in a chunk, at least */
+	int32_t few_tiles;     /* one above the other that have all rows, at most */
+	int32_t few_ahead;     /* lines of y that are prefetched ahead of a tile */
 	int32_t few_rows_longest;
 	int32_t block_most;    /* of loops around several nests */
 	int32_t block_chunks;  /* leave so many, where there are */

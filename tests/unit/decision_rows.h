@@ -110,8 +110,8 @@ static const struct row {
 		" w: f32[384,64,1,1]\n o = conv(x, w)\n return o }", NULL},
 	{DECIDE_DIVIDE_COLUMNS, 8640, 11182, "program { x: f32[1,384,14,14]\n"
 		" w: f32[64,384,1,1]\n o = conv(x, w)\n return o }", NULL},
-	{DECIDE_TURN_FEW, 16, 32, "program { x: f32[16,1024]\n"
-		" w: f32[1000,1024]\n"
+	{DECIDE_TURN_FEW, 16, 32, "program { x: f32[16,1040]\n"
+		" w: f32[1000,1040]\n"
 		" o = linear_nobias(x, w)\n return o }", NULL},
 	{DECIDE_TURN_FILLED, 62, 76, "program { x: f32[1,64,7,7]\n"
 		" param w: f32[20,64,3,3]\n"

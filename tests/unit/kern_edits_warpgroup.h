@@ -173,6 +173,10 @@ static const struct kern_edit warpgroup_cases[] = {
 	{"a copy in bulk that a condition of warps may leave out", in_bulk,
 		"    for %i0 = 0 .. 128 step 64 {\n", "    for %i0 = 0 .. 128 step 64 by warp {\n",
 		"warp"},
+	{"groups with copies in bulk that a warp may be behind with", in_bulk,
+		"      barrier\n" IN_BULK "      commit\n      wait 0\n",
+		"      barrier\n" IN_BULK "      commit\n      wait 0\n"
+		"      for %i9 = 0 .. 8 {\n        commit\n        wait 0\n      }\n", "wait"},
 	{"more groups with copies in bulk than there are barriers", in_bulk,
 		"      commit\n", "      commit\n      commit\n      commit\n      commit\n"
 		"      commit\n      commit\n      commit\n      commit\n", "wait"},

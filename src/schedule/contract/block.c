@@ -256,13 +256,8 @@ static void block_one(contract *c, const contract_product *p)
 		c->block[p->i] = p->tile * contract_ceil(
 			contract_ceil(m, p->tile), pieces);
 	}
-	if (p->few) { /* long lines of y, if it comes from afar */
-		fit = contract_ceil(n, k->machine->product.few_chunks);
-		if (fit * size < k->machine->product.few_run &&
-			contract_is_far(c, p))
-			fit = k->machine->product.few_run / size;
-		c->block[p->j] = panel * contract_ceil(fit < n ? fit : n, panel);
-	}
+	if (p->few)
+		contract_block_few(c, p);
 }
 
 /* Does the result have rows of neighbours that begin inside of lines? */
@@ -412,7 +407,10 @@ static bool choose_alone(contract *c, contract_product *p)
 		return false;
 	if (p->lone) {
 		contract_sizes(c, p);
-		block_row(c, p);
+		if (p->few)
+			contract_block_few(c, p);
+		else
+			block_row(c, p);
 		return true;
 	}
 	contract_choose_dot(c, p);

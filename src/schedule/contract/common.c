@@ -46,6 +46,20 @@ bool contract_is_kept(const loop_kernel *k, const expr *e, loop_set left)
 				   (int64_t)dtype_size(t->dtype);
 }
 
+bool contract_is_long(const loop_kernel *k, const expr *e, loop_set left)
+{
+	const sys_tensor *t;
+
+	if (k->machine->block.warps > 1 || e->kind != EX_READ ||
+		loop_param(k, e->tensor) < 0 || ix_has_fun(e->form) ||
+		!adjoins_any(k, e, left))
+		return false;
+	t = &k->s->tensor.at[e->tensor];
+	return e->dtype == t->dtype &&
+	       t->numel >= k->machine->memory[MACHINE_L3].bytes / 2 /
+				   (int64_t)dtype_size(t->dtype);
+}
+
 int64_t contract_extent(const contract *c, int32_t var)
 {
 	int64_t n = c->k->var[var].extent, b = c->block[var];
@@ -151,4 +165,34 @@ int64_t contract_factor_bytes(const contract *c, const contract_product *p)
 {
 	return (int64_t)dtype_size(
 		p->dot > 0 ? p->x->dtype : c->k->eqn[p->eqn].acc[0]);
+}
+
+int64_t contract_equal(int64_t n, int64_t most)
+{
+	for (int64_t d = most; d > 0 && d >= most / 2; d--)
+		if (n % d == 0)
+			return d;
+	return contract_ceil(n, contract_ceil(n, most));
+}
+
+/* The bytes of y. */
+int64_t contract_bytes_of_y(const contract *c, const contract_product *p)
+{
+	int64_t bytes = contract_factor_bytes(c, p);
+
+	for (int32_t v = 0; v < c->k->n_vars; v++)
+		if (((p->columns | p->sums) & BIT(v)) != 0 &&
+			!mul_ok(bytes, c->k->var[v].extent, &bytes))
+			return INT64_MAX;
+	return bytes;
+}
+
+bool contract_weights_fit(const contract *c, const contract_product *p)
+{
+	return contract_bytes_of_y(c, p) <= c->k->machine->memory[MACHINE_L2].bytes / 2;
+}
+
+bool contract_is_far(const contract *c, const contract_product *p)
+{
+	return contract_bytes_of_y(c, p) > 2 * c->k->machine->memory[MACHINE_L2].bytes;
 }

@@ -27,12 +27,12 @@ typedef struct contract_product {
 	bool apart;   /* .. nor are they here, and tiles add to sums several times */
 	bool near;    /* .. and their copy is small */
 	bool slides;  /* .. rows are pixels of an image: slide.c */
-	bool lone; /* no loop walks rows of x, and a copy of y is kept: i is -1 */
+	bool lone; /* no loop walks rows of x, and a copy of y is kept, or it is few: i is -1 */
 	int32_t n_needs; /* see loop_node.need */
 	ix_fact need[CONTRACT_NEEDS];
 	int32_t n_clip; /* see loop_node.clip */
 	loop_clip clip[CONTRACT_BORDERS];
-	bool few; /* it has few rows */
+	bool few; /* it has few rows, or one, and reads y once, where it lies */
 	bool matrix; /* by matrix instructions */
 	tn_dtype taken[2]; /* .. which take x and y as this dtype */
 	bool wide_x; /* .. whose rows are f32: parts of two bytes are multiplied */
@@ -177,6 +177,21 @@ bool contract_is_readable(
 	const contract *c, const contract_product *p, const expr *of);
 /* Rows of a tile of two vectors that registers hold. */
 int64_t contract_most_rows(const loop_kernel *k);
+/* Do so many rows of x, so many bytes an element, share few sets of the first cache, because
+ * their distance is a multiple of a large power of two? Then they evict each other. */
+bool contract_lies_badly(
+	const loop_kernel *k, const expr *x, int32_t along, int64_t rows, int64_t size);
+/* Can whole vectors of y be read in place? Sets step to the bytes between rows. */
+bool contract_in_lanes(const contract *c, const contract_product *p, int64_t *step);
+int64_t contract_bytes_of_y(const contract *c, const contract_product *p);
+/* A divisor of n, at most `most` and at least half of it; else a length of pieces that are
+ * nearly equal. */
+int64_t contract_equal(int64_t n, int64_t most);
+/* few.c: one row, of a copy of y that is kept, or read once: sets lone and few */
+void contract_find_lone(contract *c, contract_product *p);
+/* Sizes for few rows: tiles, and blocks of columns. */
+void contract_size_few(contract *c, contract_product *p);
+void contract_block_few(contract *c, const contract_product *p);
 /* Do blocks of rows alone make enough chunks? */
 bool contract_rows_suffice(const contract *c, const contract_product *p);
 /* Sets its sizes, once blocks are chosen. */
@@ -280,6 +295,9 @@ int32_t contract_product_of(const contract *c, int32_t eqn);
  * to read a copy that is made once for all runs? In the rounds of a loop any
  * order of it is copied, else one in which columns (of the variables left) adjoin. */
 bool contract_is_kept(const loop_kernel *k, const expr *e, loop_set left);
+/* .. of a tensor that takes half of the last cache or more, in whose lines columns adjoin?
+ * One row may read it once, where it lies. */
+bool contract_is_long(const loop_kernel *k, const expr *e, loop_set left);
 /* Does it read only memory, at indices without data? */
 bool contract_reads_memory(loop_kernel *k, const expr *e);
 /* The iterations of a variable inside the blocks around all nests. */

@@ -88,7 +88,7 @@ static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 
 	if (!k->cuts)
 		return decline(k, DECIDE_CUT_COST, eqn, 0, 0);
-	if (!is_tiled(&c, &p) || p.lone || contract_turn(&c, &p))
+	if (!is_tiled(&c, &p) || (p.lone && !p.few) || contract_turn(&c, &p))
 		return 0;
 	pieces = contract_pieces(&c, &p);
 	if (pieces >= k->machine->product.enough_pieces)

@@ -122,25 +122,34 @@ static bool divide_any(struct terms *t, const expr **f)
 }
 
 /*
- * One row: a factor of which a loop keeps a copy walks all axes, the others only
- * those of the sum.
+ * One row: a factor of which a loop keeps a copy, or which is read once, walks all axes,
+ * the others only those of the sum, and of pieces of it.
  */
 static bool divide_row(struct terms *t, const expr **f)
 {
+	loop_set both = 0;
+
 	f[0] = f[1] = NULL;
+	for (int32_t i = 0; i < t->n && f[1] == NULL; i++)
+		if (vars(t, t->at[i], t->left) != 0 && vars(t, t->at[i], t->sums) != 0 &&
+			(contract_is_kept(t->k, t->at[i], t->left) ||
+				contract_is_long(t->k, t->at[i], t->left)))
+			f[1] = t->at[i];
+	if (f[1] == NULL)
+		return false;
+	if (!contract_is_kept(t->k, f[1], t->left))
+		both = vars(t, f[1], t->left);
 	for (int32_t i = 0; i < t->n; i++) {
 		const expr *e = t->at[i];
 
-		if (vars(t, e, t->sums) == 0)
+		if (e == f[1] || vars(t, e, t->sums) == 0)
 			continue;
-		if (vars(t, e, t->left) == 0)
-			f[0] = times(t, f[0], e);
-		else if (f[1] == NULL && contract_is_kept(t->k, e, t->left))
-			f[1] = e;
-		else
+		if ((vars(t, e, t->left) & ~both) != 0 ||
+			(both != 0 && vars(t, e, t->left) == both))
 			return false;
+		f[0] = times(t, f[0], e);
 	}
-	return f[0] != NULL && f[1] != NULL;
+	return f[0] != NULL;
 }
 
 /* ---- guards ---- */

@@ -121,7 +121,7 @@ static bool is_enough(
 		return decline(c, p, DECIDE_TILE_NO_SUM, 0, 0);
 	if (lanes_of(c, p) < 2)
 		return decline(c, p, DECIDE_TILE_VECTOR, 0, 0);
-	if (p->lone && phases >= LOOP_MAX_PHASES)
+	if (p->lone && !p->few && phases >= LOOP_MAX_PHASES)
 		return decline(c, p, DECIDE_TILE_PHASES, phases + 1,
 			LOOP_MAX_PHASES);
 	if (rows < m->least_rows && !p->lone)
@@ -219,11 +219,9 @@ bool contract_classify(contract *c, contract_product *p)
 	if (c->by_keys && p->i == c->keys && p->rows == BIT(p->i) &&
 		contract_extent(c, p->i) >= lanes_of(c, p))
 		put_keys_in_columns(p);
-	/* of blocks of warps, each warp reads columns where they lie, in one of many chunks */
-	p->lone = k->machine->block.warps == 1 &&
-		  (loop_expr_vars(k, p->x) & e->left) == 0 &&
-		  contract_is_kept(k, p->y, e->left);
 	p->s = longest(c, p->sums);
+	p->lanes = (int32_t)lanes_of(c, p);
+	contract_find_lone(c, p);
 	return is_enough(c, p, v);
 }
 
@@ -232,46 +230,6 @@ bool contract_classify(contract *c, contract_product *p)
 static int64_t near_equal(int64_t n, int64_t most)
 {
 	return contract_ceil(n, contract_ceil(n, most));
-}
-
-/*
- * The length of pieces of n: a divisor of n of at least half of `most`, if
- * there is one, because each different length needs its own code; else pieces
- * of nearly equal length.
- */
-static int64_t equal_or_near(int64_t n, int64_t most)
-{
-	for (int64_t d = most; d > 0 && d >= most / 2; d--)
-		if (n % d == 0)
-			return d;
-	return near_equal(n, most);
-}
-
-/*
- * Can whole vectors of y be read in place? Sets step to the bytes between rows.
- */
-static bool is_in_lanes(
-	const contract *c, const contract_product *p, int64_t *step)
-{
-	loop_kernel *k = c->k;
-	int64_t s, size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
-
-	*step = 0;
-	if (!contract_is_bare(p->y, k->eqn[p->eqn].acc[0]) ||
-		!contract_adjoins(k, p->y->form, p->j) ||
-		k->var[p->j].extent % p->lanes != 0 ||
-		contract_extent(c, p->j) % p->lanes != 0 ||
-		loop_param(k, p->y->tensor) < 0)
-		return false;
-	for (int32_t v = 0; v < k->n_vars; v++) {
-		if ((p->sums & BIT(v)) == 0)
-			continue;
-		if (!ix_stride(p->y->form, v, k->var[v].extent, &s))
-			return false;
-		if (s * size > *step)
-			*step = s * size;
-	}
-	return true;
 }
 
 /* The lines at a distance of so many bytes that the sets of a cache hold. */
@@ -283,22 +241,17 @@ static int64_t lines_held(const machine *m, machine_level of, int64_t step)
 	return ways * (sets / gcd_i64(step / line, sets));
 }
 
-/*
- * Do rows share few sets of the first cache, because their distance is a
- * multiple of a large power of two? Then the rows of a tile would evict each
- * other.
- */
-static bool lies_badly(
-	const contract *c, const contract_product *p, int64_t size)
+bool contract_lies_badly(
+	const loop_kernel *k, const expr *x, int32_t along, int64_t rows, int64_t size)
 {
-	const machine *m = c->k->machine;
+	const machine *m = k->machine;
 	int64_t s;
 
-	if (!ix_stride(p->x->form, p->i, c->k->var[p->i].extent, &s) ||
+	if (!ix_stride(x->form, along, k->var[along].extent, &s) ||
 		s * size % m->product.line != 0 || s == 0)
 		return false;
-	return p->tile > lines_held(m, MACHINE_L1, s * size) / m->product.ways *
-				 (m->product.ways - 1);
+	return rows > lines_held(m, MACHINE_L1, s * size) / m->product.ways *
+			      (m->product.ways - 1);
 }
 
 /*
@@ -387,46 +340,6 @@ bool contract_rows_suffice(const contract *c, const contract_product *p)
 			       m->product.panel_quarters;
 }
 
-/*
- * Sizes for few rows: y comes from memory once, some of its lines side by side along
- * the whole block, for the first rows; for the others from the second cache.
- */
-static void size_few(contract *c, contract_product *p)
-{
-	int64_t fit = (c->k->machine->vector_registers - 4) / p->tile;
-
-	p->vectors = (int32_t)(fit < c->k->machine->product.few_vectors
-				       ? fit
-				       : c->k->machine->product.few_vectors);
-	while (p->vectors > 1 && contract_extent(c, p->j) <=
-					 (int64_t)(p->vectors - 1) * p->lanes)
-		p->vectors--;
-	p->sum_block = near_equal(
-		contract_extent(c, p->s), c->k->machine->product.few_sums);
-}
-
-/* The bytes of y. */
-static int64_t bytes_of_y(const contract *c, const contract_product *p)
-{
-	int64_t bytes = contract_factor_bytes(c, p);
-
-	for (int32_t v = 0; v < c->k->n_vars; v++)
-		if (((p->columns | p->sums) & BIT(v)) != 0 &&
-			!mul_ok(bytes, c->k->var[v].extent, &bytes))
-			return INT64_MAX;
-	return bytes;
-}
-
-bool contract_weights_fit(const contract *c, const contract_product *p)
-{
-	return bytes_of_y(c, p) <= c->k->machine->memory[MACHINE_L2].bytes / 2;
-}
-
-bool contract_is_far(const contract *c, const contract_product *p)
-{
-	return bytes_of_y(c, p) > 2 * c->k->machine->memory[MACHINE_L2].bytes;
-}
-
 bool contract_is_readable(
 	const contract *c, const contract_product *p, const expr *of)
 {
@@ -457,7 +370,7 @@ static bool copies_rows(
 		return false;
 	/* a tile register takes a line of each row, which comes once for a panel */
 	return k->copies == LOOP_COPIES_ROWS ||
-	       (!p->tiled && lies_badly(c, p, size)) || wastes_lines(c, p, size);
+	       (!p->tiled && contract_lies_badly(k, p->x, p->i, p->tile, size)) || wastes_lines(c, p, size);
 }
 
 /*
@@ -495,7 +408,9 @@ static void size_lone(contract *c, contract_product *p)
 	p->sum_block = contract_extent(c, p->s);
 	p->pack_x = !contract_is_readable(c, p, p->x);
 	p->panel_x = 0;
-	p->whole_x = p->pack_y = p->few = false;
+	p->whole_x = p->pack_y = false;
+	if (p->few)
+		contract_size_few(c, p);
 }
 
 /*
@@ -551,7 +466,7 @@ static bool is_dear_to_copy(const contract *c, const contract_product *p)
 
 	return contract_is_far(c, p) &&
 	       (panel <= m->product.line ||
-		       bytes_of_y(c, p) > m->memory[MACHINE_L3].bytes);
+		       contract_bytes_of_y(c, p) > m->memory[MACHINE_L3].bytes);
 }
 
 static int64_t whole_groups(int64_t n, int64_t group)
@@ -578,7 +493,7 @@ void contract_sizes(contract *c, contract_product *p)
 	contract_choose_tiles(c, p);
 	size = contract_factor_bytes(c, p);
 	fit = p->dot > 0 ? contract_dot_rows(c, p) : contract_most_rows(c->k);
-	p->tile = equal_or_near(contract_extent(c, p->i), fit);
+	p->tile = contract_equal(contract_extent(c, p->i), fit);
 	if (p->turned && p->tile < fit * m->product.tile_quarters / 4) /* 13 of 49 pixels, not 7 */
 		p->tile = near_equal(contract_extent(c, p->i), fit);
 	if (m->block.warps > 1 && !p->turned) {
@@ -603,7 +518,7 @@ void contract_sizes(contract *c, contract_product *p)
 		     c->k->copies != LOOP_COPIES_BLOCKS &&
 		     contract_may_be_whole(c, p, p->x) &&
 		     (p->panel_x == 0 || !contract_rows_suffice(c, p));
-	in_lanes = p->dot == 0 && is_in_lanes(c, p, &fit);
+	in_lanes = p->dot == 0 && contract_in_lanes(c, p, &fit);
 	near = m->memory[MACHINE_L1].bytes / m->product.near_part;
 	p->few = in_lanes && fit > near && rest == 1 && !contract_keeps_columns(c, p) &&
 		 elements(c, p->rows) <= (is_dear_to_copy(c, p)
@@ -615,7 +530,7 @@ void contract_sizes(contract *c, contract_product *p)
 		    c->k->copies == LOOP_COPIES_COLUMNS;
 	p->few = p->few && !p->pack_y;
 	if (p->few)
-		size_few(c, p);
+		contract_size_few(c, p);
 	if (p->turned) { /* copies are made before all chunks, or not at all */
 		p->pack_y = p->few = false;
 		p->whole_x = p->pack_x = p->pack_x && !p->slides;
@@ -765,7 +680,7 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 	}
 	once = contract_copies_columns(c, p);
 	k->eqn[p->eqn].apart = p->turned || p->apart;
-	if (p->turned || p->lone || once) {
+	if (p->turned || (p->lone && !p->few) || once) {
 		contract_pack_whole(c, p, &p->y, p->j);
 		k->eqn[k->n_eqns - 1].panel = (int64_t)p->lanes * p->vectors;
 	}
@@ -783,13 +698,13 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 		if (p->pack_x)
 			contract_pack_x(c, p, sums);
 	}
-	if (!p->turned && !p->lone && !once)
+	if (!p->turned && (!p->lone || p->few) && !once)
 		say_copy(c, p, p->y, p->pack_y);
 	if (p->pack_y && !once)
 		contract_pack_y(c, p, panel);
 	inner = contract_tile(c, p);
 	outer = panel;
-	if (p->few) /* lines of y are walked once for each tile's rows */
+	if (p->few && !p->lone) /* lines of y are walked once for each tile's rows */
 		outer = rows_of(c, p, outer);
 	else if (!p->lone)
 		inner = rows_of(c, p, inner);

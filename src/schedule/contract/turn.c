@@ -66,7 +66,7 @@ static bool is_plain(const contract_product *p)
 }
 
 /* Are there so few rows that one panel holds them, by a large y that is read along its
- * sums? */
+ * sums, where it lies? */
 static bool is_few(const contract *c, const contract_product *p, int64_t most)
 {
 	loop_kernel *k = c->k;
@@ -80,6 +80,8 @@ static bool is_few(const contract *c, const contract_product *p, int64_t most)
 	       loop_param(k, p->x->tensor) >= 0 &&
 	       loop_param(k, p->y->tensor) >= 0 &&
 	       contract_adjoins(k, p->y->form, p->s) &&
+	       !contract_lies_badly(k, p->y, p->j, contract_most_rows(k),
+		       contract_factor_bytes(c, p)) &&
 	       (loop_expr_vars(k, p->x) & ~(p->rows | p->sums)) == 0;
 }
 
