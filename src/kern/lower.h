@@ -213,6 +213,8 @@ form lw_digits(lowering *lw, const loop_buf *b, const ix_form *const *digit,
 bool lw_form_varies(lowering *lw, const ix_form *f);	/* between lanes */
 /* Where the piece of this variable's block of that level begins. */
 form lw_block_at(lowering *lw, int32_t var, int32_t level);
+/* The first index of a sum, or of the current piece of a cut sum. */
+form lw_start_of(lowering *lw, const loop_node *n, int32_t sum);
 int32_t lw_block_level(const loop_node *n);
 bool lw_is_unrolled(const lowering *lw, const loop_node *n); /* completely */
 

@@ -112,6 +112,14 @@ form lw_block_at(lowering *lw, int32_t var, int32_t level)
 	lw_bug(lw, "a block is not open", lw->k->var[var].name);
 }
 
+form lw_start_of(lowering *lw, const loop_node *n, int32_t sum)
+{
+	for (n = n->up; n != NULL; n = n->up)
+		if (n->kind == LOOP_BLOCK && n->var == sum && n->number >= 0)
+			return lw_block_at(lw, sum, 0);
+	return lw_num(lw, 0);
+}
+
 /*
  * The start of the innermost block of var that contains n; NULL: var is not
  * cut.

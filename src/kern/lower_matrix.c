@@ -162,8 +162,9 @@ struct again {
 };
 
 /*
- * The sum of the terms up to the end of this piece, one by one: of all that the
- * register has. Conditions of all terms are then applied twice, which does not matter.
+ * The sum of the terms up to the end of this block, one by one: of all that the
+ * register has, which begins where the sum does, or its piece if it is cut. Conditions
+ * of all terms are then applied twice, which does not matter.
  */
 static void add_again(void *arg, int32_t number, form lane)
 {
@@ -173,7 +174,7 @@ static void add_again(void *arg, int32_t number, form lane)
 	struct marks m = lw_mark(lw);
 	val one = lw_register(lw, lw_type(lw, TN_F32, 1), 0);
 	bool piece = a->t->n->held == 0 && a->t->n->finish != NULL;
-	form was = lw->var[sum], lo = lw_num(lw, 0);
+	form was = lw->var[sum], lo = lw_start_of(lw, a->t->n, sum);
 
 	if (piece)
 		lo = lw->span[sum].lo;

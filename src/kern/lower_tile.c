@@ -214,15 +214,6 @@ static void sums_from(struct tile *t, int32_t i)
 
 /* ---- */
 
-/* The first index of a sum, or of the current piece of a cut sum. */
-static form start_of(lowering *lw, const loop_node *n, int32_t sum)
-{
-	for (n = n->up; n != NULL; n = n->up)
-		if (n->kind == LOOP_BLOCK && n->var == sum && n->number >= 0)
-			return lw_block_at(lw, sum, 0);
-	return lw_num(lw, 0);
-}
-
 /*
  * Computes the condition that the current blocks are the first ones of all
  * sums.
@@ -234,7 +225,7 @@ static void find_first(struct tile *t)
 	t->all_first = true;
 	for (int32_t i = 0; i < t->n->n_sums; i++) {
 		form lo = lw->span[t->n->sum[i]].lo;
-		form from = start_of(lw, t->n, t->n->sum[i]);
+		form from = lw_start_of(lw, t->n, t->n->sum[i]);
 		val c;
 
 		if (lw->span[t->n->sum[i]].clo == 0 || lo == from)

@@ -36,6 +36,7 @@ typedef struct fake_cuda {
 	size_t bytes;	     /* of memory, in all */
 	bool refuses_rows;   /* copies of rows are invalid */
 	int64_t fail_launch; /* this launch from now on is refused; 0: none */
+	int64_t fail_describe; /* this description of a matrix; 0: none */
 	int64_t fault;	     /* this launch from now on ends the context; 0: none */
 	bool is_broken;	     /* it has; a test that goes on clears it */
 	/* counted */
@@ -44,6 +45,7 @@ typedef struct fake_cuda {
 	/* what the user has not returned */
 	int64_t n_memory, n_pinned, n_streams, n_events, n_loaded, n_contexts;
 	int64_t n_graphs, n_graph_launches, n_captured;
+	int64_t n_described;	   /* matrices */
 	int64_t n_links;	   /* not returned */
 	int64_t n_nodes, n_rounds; /* nodes added to graphs; bodies with kernels that ran */
 } fake_cuda_state;

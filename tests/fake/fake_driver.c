@@ -760,6 +760,9 @@ EXPORT result cuTensorMapEncodeTiled(uint64_t map[16], int element, uint32_t axe
 		return fake_leave(r != OK ? r : INVALID);
 	if (!fake_has(at, step[0] * length[1]))
 		fake_stop("what is described is not memory of the device");
+	if (fake_state.fail_describe > 0 && --fake_state.fail_describe == 0)
+		return fake_leave(INVALID);
+	fake_state.n_described++;
 	memcpy(map, words, sizeof words);
 	return fake_leave(OK);
 }

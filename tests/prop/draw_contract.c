@@ -22,6 +22,7 @@ typedef struct sketch {
 	int32_t n;	       /* of names */
 	const char *dtype;
 	bool warpgroups;
+	bool far; /* few rows by a matrix that is read from afar */
 } sketch;
 
 /* What is being made: a value and its shape. */
@@ -309,6 +310,30 @@ static void draw_product(sketch *k)
 	follow(k, &out);
 }
 
+/* ---- few rows, or one, by a matrix that machines with small caches read from afar ---- */
+
+static const int64_t far_sums[] = {33, 64, 100, 130, 260, 384};
+static const int64_t far_columns[] = {48, 64, 128, 192, 256, 100, 384};
+
+static void draw_few_rows(sketch *k)
+{
+	int64_t m = 1 + rng_below(&k->r, 16), s = pick(k, OF(far_sums));
+	int64_t n = pick(k, OF(far_columns));
+	bool one = chance(k, 35), turned = chance(k, 40); /* outputs first */
+	int64_t xs[] = {m, s}, ys[] = {turned ? n : s, turned ? s : n};
+	const char *row = one ? "" : "i, ", *p = fresh(k, "p");
+	made x, y, out = {.rank = one ? 1 : 2, .shape = {one ? n : m, n}};
+
+	str_printf(&k->op, "op %s(x[%ss], y[%s]) -> o { o[%sj] += %s * y[%s] }\n", p,
+		row, turned ? "j, s" : "s, j", row,
+		arena_printf(k->a, chance(k, 20) ? "max(x[%ss], 0)" : "x[%ss]", row),
+		turned ? "j, s" : "s, j");
+	x = one ? input(k, 1, &xs[1]) : input(k, 2, xs);
+	y = input(k, 2, ys);
+	out.name = spread(k, arena_printf(k->a, "%s(%s, %s)", p, x.name, y.name));
+	follow(k, &out);
+}
+
 /* ---- integers of few bits, widened, less what stands for 0 ---- */
 
 static const char *widened(
@@ -547,7 +572,7 @@ static prop_case *drawn(sketch *k, uint64_t seed, uint64_t index, int64_t style)
 
 	str_printf(&all, "%sprogram {\n%s%s  return %s\n}\n", k->op.at, k->in.at,
 		k->call.at, k->out.at);
-	*c = (prop_case){.seed = seed, .index = index,
+	*c = (prop_case){.seed = seed, .index = index, .far = k->far,
 		.style = style < 55   ? STYLE_EXACT
 			 : style < 80 ? STYLE_GENERAL
 				      : STYLE_SPECIAL};
@@ -563,8 +588,12 @@ prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index)
 		.op = str_new(a), .in = str_new(a), .call = str_new(a),
 		.out = str_new(a)};
 	int64_t what = rng_below(&k.r, 13), style = rng_below(&k.r, 100);
+	rng other = rng_new(seed ^ UINT64_C(0xfe7), index);
 
 	k.dtype = dtypes[rng_below(&k.r, what < 7 ? 10 : 8)];
+	k.far = rng_percent(&other, 8);
+	if (k.far)
+		draw_few_rows(&k);
 	while (k.out.n == 0) { /* a product may be too large */
 		if (what < 5)
 			draw_product(&k);

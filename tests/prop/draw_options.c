@@ -52,5 +52,9 @@ compile_options draw_options(
 	if (rng_percent(&r, 50))
 		m->schedule.owner_updates = 1 << rng_range(&r, 0, 4);
 	o.in_loop = rng_percent(&r, 40); /* as if it were the body of a loop */
+	if (c->far && rng_percent(&r, 75)) {
+		m->memory[MACHINE_L2].bytes = 1 << rng_range(&r, 9, 14);
+		m->memory[MACHINE_L3].bytes = 1 << rng_range(&r, 10, 16);
+	}
 	return o;
 }

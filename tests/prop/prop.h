@@ -111,6 +111,7 @@ typedef struct prop_case {
 	prop_style style;
 	bool all_outputs; /* every value is an output */
 	bool out_of_range; /* an index may be outside */
+	bool far; /* a matrix is read from afar: most of its machines have small caches */
 	int64_t cost;	  /* instances of all equations */
 	void **in;	  /* data by input, dense */
 } prop_case;

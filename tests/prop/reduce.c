@@ -7,7 +7,8 @@
  *
  *   sum       e = sum e_i + n u sum (|x_i| + e_i); but 0 if all terms are exact
  *             multiples of one power of two q with sum |x_i| < q / u: then no
- *             order rounds; a product may be added before it is rounded
+ *             order rounds; a product may be added before it is rounded, which
+ *             differs by half of 2^-149 where it is subnormal
  *             of bf16, sums that are subnormal may be 0 at each term
  *   product   the product of (|x_i| + e_i) less that of |x_i|, plus n u of it
  *   welford   mean: (n + 4) u max |x|; m2: Chan, Golub, LeVeque 1983: by
@@ -216,6 +217,8 @@ static double sum_bound(const reduction *r, const tally *t)
 
 	if (r->flushes && t->lowest < -126)
 		lost = 0x1p-126 * (double)t->n;
+	else if (t->lowest < -126) /* a product is added before it is rounded */
+		lost = 0x1p-150 * (double)t->n;
 	if (t->wild)
 		return INFINITY;
 	if (t->infinite)

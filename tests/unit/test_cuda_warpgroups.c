@@ -4,6 +4,7 @@
  * call after call, with a refused one in between.
  */
 #include "cuda.h"
+#include "halves.h"
 
 enum { HEADS = 2, KEYS = 256, WIDTH = 64, N = HEADS * KEYS * WIDTH, LANES = 8 };
 
@@ -19,14 +20,6 @@ struct calls {
 	uint16_t q[N], k[N], v[N], o[3][N];
 	bool together;
 };
-
-static void fill(uint16_t *x, uint32_t seed)
-{
-	for (int32_t i = 0; i < N; i++) {
-		seed = seed * 1664525u + 1013904223u;
-		x[i] = (uint16_t)((seed >> 16 & 0x8000) | (0x2c00 + (seed >> 8 & 0xfff)));
-	}
-}
 
 static bool uses_warpgroups(tn_program *p)
 {
@@ -56,13 +49,13 @@ static void make(struct calls *c)
 		unsetenv("TENON_MACHINE");
 	assert_int_equal(tn_context_new(&x, &opt), TN_OK);
 	assert_int_equal(tn_program_parse(&p, x, text, sizeof text - 1, "t.tn"), TN_OK);
-	fill(c->q, 1), fill(c->k, 2), fill(c->v, 3);
+	halves_fill(c->q, N, 1), halves_fill(c->k, N, 2), halves_fill(c->v, N, 3);
 	for (int32_t n = 0; n < 3; n++) {
 		const void *in[] = {c->q, c->k, c->v, at};
 		void *out[] = {c->o[n], rows};
 
 		if (n == 2)
-			fill(c->k, 5);
+			halves_fill(c->k, N, 5);
 		at[2] = n == 1 ? KEYS : 7;
 		if (n == 1)
 			assert_int_equal(tn_program_run(p, in, out), TN_ERANGE);
@@ -112,76 +105,6 @@ static void test_values(void **state)
 	}
 }
 
-/* ---- keys that begin anywhere ---- */
-
-enum { ROOM = N + 8 };
-
-static void keep(tn_dl_managed *m)
-{
-	(void)m; /* the memory is another tensor's */
-}
-
-/* Keys at so many bytes from where that memory begins. */
-static tn_tensor *keys_at(tn_context *c, void *memory, uint64_t offset, tn_dl_managed *m)
-{
-	static int64_t shape[3] = {HEADS, KEYS, WIDTH};
-
-	*m = (tn_dl_managed){.deleter = keep};
-	m->tensor = (tn_dl_tensor){.data = memory,
-		.device = {2, 0},
-		.n_axes = 3,
-		.dtype = {2, 16, 1},
-		.shape = shape,
-		.byte_offset = offset};
-	return tn_dlpack_import(c, m);
-}
-
-/* Attention with keys of a tensor from element `from` on, where they are, or copied. */
-static void attend(tn_context *c, const uint16_t *all, tn_dl_managed *of, int32_t from,
-	bool copied, uint16_t *out)
-{
-	const int64_t shape[3] = {HEADS, KEYS, WIDTH};
-	static uint16_t x[2][N];
-	tn_dl_managed m;
-	tn_tensor *q, *k, *v, *o;
-
-	tn_scope_enter(c);
-	fill(x[0], 11), fill(x[1], 12);
-	q = tn_tensor_new(c, TN_F16, 3, shape, x[0]);
-	v = tn_tensor_new(c, TN_F16, 3, shape, x[1]);
-	k = copied ? tn_tensor_new(c, TN_F16, 3, shape, all + from)
-		   : keys_at(c, of->tensor.data, 2 * (uint64_t)from, &m);
-	o = tn_attention(q, k, v, false, 0.125);
-	assert_int_equal(tn_read(o, out, N * sizeof *out), TN_OK);
-	tn_scope_leave(c);
-}
-
-/* Copies in bulk begin at multiples of 16 bytes; others are made by elements. One after the
- * other, as the same program with other addresses. */
-static void test_addresses(void **state)
-{
-	static const int32_t from[] = {0, 1, 0, 8, 3, 8};
-	static uint16_t all[ROOM], out[2][N];
-	const int64_t n = ROOM;
-	tn_dl_managed *of = NULL;
-	tn_context *c;
-
-	(void)state;
-	setenv("TENON_MACHINE", "cuda/sm_90a", 1);
-	c = context_on("cuda");
-	fill(all, 13);
-	memcpy(all + N, all + 100, (ROOM - N) * sizeof *all);
-	assert_int_equal(
-		tn_dlpack_export(tn_tensor_new(c, TN_F16, 1, &n, all), &of), TN_OK);
-	for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
-		attend(c, all, of, from[i], false, out[0]);
-		attend(c, all, of, from[i], true, out[1]);
-		assert_memory_equal(out[0], out[1], sizeof out[0]);
-	}
-	of->deleter(of);
-	tn_context_free(c);
-}
-
 /* A machine that is not there, and one that the GPU is not. */
 static void test_refused(void **state)
 {
@@ -210,7 +133,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_values, begin, end),
-		cmocka_unit_test_setup_teardown(test_addresses, begin, end),
 		cmocka_unit_test_setup_teardown(test_refused, begin, end),
 	};
 

@@ -321,6 +321,14 @@ static void block_row(contract *c, const contract_product *p)
 		contract_ceil(c->k->var[p->j].extent, panel * chunks);
 }
 
+static void block_lone(contract *c, const contract_product *p)
+{
+	if (p->few)
+		contract_block_few(c, p);
+	else
+		block_row(c, p);
+}
+
 /* Variables of the outer loops that only one factor of a product walks. */
 static loop_set to_block(const contract *c)
 {
@@ -407,10 +415,7 @@ static bool choose_alone(contract *c, contract_product *p)
 		return false;
 	if (p->lone) {
 		contract_sizes(c, p);
-		if (p->few)
-			contract_block_few(c, p);
-		else
-			block_row(c, p);
+		block_lone(c, p);
 		return true;
 	}
 	contract_choose_dot(c, p);
@@ -543,7 +548,10 @@ int64_t contract_pieces(contract *c, contract_product *p)
 	int64_t n = 1;
 
 	contract_sizes(c, p);
-	block_one(c, p);
+	if (p->lone)
+		block_lone(c, p);
+	else
+		block_one(c, p);
 	for (int32_t v = 0; v < k->n_vars; v++)
 		if ((k->eqn[p->eqn].left & BIT(v)) != 0 &&
 			!mul_ok(n,

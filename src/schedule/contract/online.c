@@ -310,13 +310,16 @@ void contract_online_block(contract *c)
 {
 	const loop_kernel *k = c->k;
 	int64_t rows = 1, lanes = 2 * machine_lanes(k->machine, 4), n;
+	int64_t bytes = bytes_of_key(c);
 
+	if (bytes == 0) /* they are all results, which pass through the cache, too */
+		bytes = (int64_t)sizeof(float);
 	for (int32_t v = 0; v < k->n_vars; v++)
 		if ((c->row_vars & BIT(v)) != 0 && c->block[v] > 0)
 			rows *= c->block[v];
 	n = k->machine->memory[MACHINE_L2].bytes /
 	    k->machine->product.keys_part * k->machine->product.keys_parts /
-	    (rows * bytes_of_key(c));
+	    (rows * bytes);
 	n = n > lanes ? n / lanes * lanes : lanes;
 	c->block[c->keys] = n < c->rows.n_keys ? n : c->rows.n_keys;
 }

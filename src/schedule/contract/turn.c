@@ -103,12 +103,15 @@ bool contract_turn(const contract *c, contract_product *p)
 	loop_kernel *k = c->k;
 	int64_t lanes = machine_lanes(
 		k->machine, (int32_t)dtype_size(k->eqn[p->eqn].acc[0]));
-	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent;
-	int64_t rows = contract_filled(m, lanes), columns = contract_filled(n, lanes);
 	int64_t most = lanes * k->machine->product.turn_vectors;
+	int64_t m, n, rows, columns;
 
-	if (p->dot > 0 || c->number >= 0 || p->slides)
+	if (p->dot > 0 || c->number >= 0 || p->slides || p->i < 0)
 		return p->slides;
+	m = k->var[p->i].extent;
+	n = k->var[p->j].extent;
+	rows = contract_filled(m, lanes);
+	columns = contract_filled(n, lanes);
 	if (rows >= k->machine->product.full_lanes && is_few(c, p, most)) {
 		loop_decide(k, DECIDE_TURN_FEW, p->eqn, -1, m, most);
 		p->near = true;
