@@ -11,6 +11,7 @@ struct tidy {
 	kern_kernel *k;
 	VEC(kern_value) old;
 	kern_val *to; /* 0: not yet */
+	bool *declared; /* by array: of a block */
 	int32_t n_stack; /* number of arrays of blocks so far */
 };
 
@@ -72,8 +73,10 @@ static void block(struct tidy *t, kern_block *b)
 	for (int32_t i = 0; i < b->list.n; i++) {
 		kern_stmt *s = b->list.at[i];
 
-		if (s->kind == KERN_ARRAY)
+		if (s->kind == KERN_ARRAY) {
 			t->k->array.at[s->array].number = t->n_stack++;
+			t->declared[s->array] = true;
+		}
 		s->lo = form(t, s->lo);
 		s->hi = form(t, s->hi);
 		access(t, &s->at);
@@ -90,7 +93,9 @@ static void block(struct tidy *t, kern_block *b)
 
 void kern_tidy(kern_kernel *k)
 {
-	struct tidy t = {.k = k, .to = arena_array(k->a, kern_val, k->value.n)};
+	struct tidy t = {.k = k,
+		.to = arena_array(k->a, kern_val, k->value.n),
+		.declared = arena_array(k->a, bool, k->array.n + 1)};
 
 	t.old.at = k->value.at;
 	t.old.n = k->value.n;
@@ -103,6 +108,10 @@ void kern_tidy(kern_kernel *k)
 		k->phase[i].chunk = moved(&t, k->phase[i].chunk);
 		block(&t, &k->phase[i].body);
 	}
+	/* what nothing declares any more has no number of what is declared */
+	for (int32_t i = 0; i < k->array.n; i++)
+		if (k->array.at[i].space == KERN_STACK && !t.declared[i])
+			k->array.at[i].number = t.n_stack++;
 	for (int32_t i = 1; i < t.old.n; i++)
 		if (t.to[i] != 0 && t.old.at[i].op == KERN_CONST) {
 			const kern_value *x = &t.old.at[i];

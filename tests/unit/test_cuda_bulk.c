@@ -6,7 +6,7 @@
 #include "cuda_mesh.h"
 #include "halves.h"
 
-enum { HEADS = 2, KEYS = 256, WIDTH = 64, N = HEADS * KEYS * WIDTH };
+enum { HEADS = 1, KEYS = 256, WIDTH = 64, N = HEADS * KEYS * WIDTH };
 
 static int begin_bulk(void **state)
 {
@@ -95,8 +95,8 @@ static void expect_refusal(tn_context *c)
 	tn_context_clear(c);
 }
 
-static const char attention[] = "program { q: f16[2,256,64]  k: f16[2,256,64]\n"
-				"  v: f16[2,256,64]\n"
+static const char attention[] = "program { q: f16[1,256,64]  k: f16[1,256,64]\n"
+				"  v: f16[1,256,64]\n"
 				"  o = attention(q, k, v, scale=0.125)\n"
 				"  p = attention(o, k, v, scale=0.125)\n"
 				"  return p }\n";
@@ -148,7 +148,7 @@ static void test_described(void **state)
 	assert_int_equal(tn_program_run(p, in, to), TN_OK);
 	tn_program_free(p);
 	tn_context_free(c);
-	for (int32_t good = 0; good < 3; good++)
+	for (int32_t good = 0; good < 3; good += 2)
 		refuse_each(good, want);
 }
 
@@ -269,6 +269,38 @@ static void test_mesh(void **state)
 	}
 }
 
+/* A description of one process is refused: all are told. */
+static void refused_once(tn_context *c, int32_t process, void *arg)
+{
+	shared *k = arg;
+	tn_mesh *m = tn_mesh_new(c, 1, NULL, &k->n_ranks);
+
+	attend_on(c, m, k, k->out[process]);
+	meet(c);
+	if (process == 1)
+		fake->fail_describe = 1;
+	meet(c);
+	attend_on(c, m, k, k->out[process]);
+}
+
+static void test_mesh_refused(void **state)
+{
+	static shared k;
+	ranks_thread t[MOST_RANKS];
+	int32_t n_own = 0;
+
+	(void)state;
+	k = (shared){.place = TN_SHARDED(0), .n_ranks = 2};
+	ranks_run(t, 2, false, refused_once, &k);
+	for (int32_t p = 0; p < 2; p++) {
+		assert_true(t[p].status < 0);
+		n_own += strcmp(t[p].rule, "device.launch") == 0;
+		if (strstr(t[p].text, "cannot describe a matrix") == NULL)
+			assert_string_equal(t[p].rule, "shard.link");
+	}
+	assert_int_equal(n_own, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -276,6 +308,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_described, begin_bulk, end_mesh),
 		cmocka_unit_test_setup_teardown(test_written, begin_bulk, end_mesh),
 		cmocka_unit_test_setup_teardown(test_mesh, begin_bulk, end_mesh),
+		cmocka_unit_test_setup_teardown(test_mesh_refused, begin_bulk, end_mesh),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
