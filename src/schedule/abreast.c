@@ -11,6 +11,14 @@
  *     for k lanes 8 { for i unroll 8 { do } }
  *     for i { done } }
  *
+ * Two to four rows of a product, `f`, that all read the same stream, are taken together in each
+ * of these loops, around the loop over i (contract/along.c):
+ *
+ *   for i { for f { init; for k lanes 8 { do }; done } }   ->
+ *   block i by 4 {
+ *     for f unroll { for i unroll 4 { init } }
+ *     for k lanes 8 { for f unroll { for i unroll 4 { do } } } .. }
+ *
  * Rows that are left, where there are any, are blocks of one row. A row that its
  * iteration reads again is nearer in memory, and so it is left alone. Rows shorter
  * than a page that come from beyond all caches are read one by one, too: hardware
@@ -22,6 +30,7 @@
 /* The children of a loop over rows. */
 struct row {
 	loop_node *n;
+	loop_node *few; /* the loop over rows of the other factor in it, or NULL */
 	loop_node *along; /* the loop with lanes; the `before` children before it start sums */
 	int32_t before;
 };
@@ -34,7 +43,7 @@ static bool is_plain(const loop_node *n)
 }
 
 /* Finds its parts; false: it has others. */
-static bool find(loop_node *n, struct row *out)
+static bool find_parts(loop_node *n, struct row *out)
 {
 	*out = (struct row){.n = n};
 	if (!is_plain(n) || n->lanes > 1)
@@ -50,6 +59,22 @@ static bool find(loop_node *n, struct row *out)
 			return false;
 	}
 	return out->along != NULL;
+}
+
+/* .. or those of the loop over few rows in it. */
+static bool find(const loop_kernel *k, loop_node *n, struct row *out)
+{
+	loop_node *f = n->child[0];
+
+	if (n->n_child > 1 || !is_plain(n) || n->lanes > 1 || !is_plain(f) ||
+		k->var[f->var].extent > k->machine->product.along_rows ||
+		loop_length(k, f) != k->var[f->var].extent)
+		return find_parts(n, out);
+	if (!find_parts(f, out))
+		return false;
+	out->few = f;
+	out->n = n;
+	return true;
 }
 
 /* Accumulators that one row needs; 0: something other than such sums is done, and
@@ -75,7 +100,7 @@ static int32_t sums_of(const loop_kernel *k, const loop_node *along)
 
 struct reads {
 	loop_kernel *k;
-	int32_t row, along;
+	int32_t row, along, few; /* few: a variable, or -1 */
 	int64_t bytes; /* of a tensor whose rows are streams of their own, at most */
 	int64_t far_row; /* of a row of an input in far memory, at most */
 };
@@ -87,8 +112,7 @@ static int64_t bytes_of(const loop_kernel *k, int32_t tensor)
 	return t->numel * (int64_t)dtype_size(t->dtype);
 }
 
-/* Does memory beyond all caches have it in each run? */
-static bool is_far(const loop_kernel *k, int32_t tensor)
+bool loop_comes_from_afar(const loop_kernel *k, int32_t tensor)
 {
 	return k->s->tensor.at[tensor].is_input && !k->s->in_rounds &&
 	       loop_input_bytes(k) >
@@ -101,7 +125,8 @@ static void on_access(void *arg, const struct loop_access *a)
 	const loop_kernel *k = r->k;
 	int64_t s, jump, row = k->var[r->along].extent;
 
-	if (a->write || a->leaf->kind != LOOP_STMT || ix_has_fun(a->at))
+	if (a->write || a->leaf->kind != LOOP_STMT || ix_has_fun(a->at) ||
+		(r->few >= 0 && (loop_form_vars(a->at) & BIT(r->few)) != 0))
 		return;
 	if (!ix_stride(a->at, r->along, row, &s) || s != 1 ||
 		!ix_stride(a->at, r->row, k->var[r->row].extent, &jump) ||
@@ -110,7 +135,7 @@ static void on_access(void *arg, const struct loop_access *a)
 	if (bytes_of(k, a->tensor) > r->bytes)
 		r->bytes = bytes_of(k, a->tensor);
 	row *= (int64_t)dtype_size(k->s->tensor.at[a->tensor].dtype);
-	if (row > r->far_row && is_far(k, a->tensor))
+	if (row > r->far_row && loop_comes_from_afar(k, a->tensor))
 		r->far_row = row;
 }
 
@@ -118,9 +143,15 @@ static void on_access(void *arg, const struct loop_access *a)
 static int32_t rows_of(loop_kernel *k, const struct row *w)
 {
 	const machine_schedule *m = &k->machine->schedule;
-	int32_t sums = sums_of(k, w->along), rows = m->rows_abreast;
+	int32_t sums = sums_of(k, w->along), rows = m->rows_abreast, most = rows;
 	int32_t var = w->n->var, first = w->along->child[0]->eqn;
-	struct reads r = {k, var, w->along->var, 0, 0};
+	struct reads r = {k, var, w->along->var, w->few != NULL ? w->few->var : -1, 0, 0};
+
+	if (w->few != NULL && rows > 1) {
+		sums *= (int32_t)k->var[w->few->var].extent;
+		rows = k->machine->product.along_columns;
+		most = k->machine->vector_registers / 2;
+	}
 
 	loop_each_access(k, w->along, on_access, &r);
 	if (sums == 0 || rows < 2 || r.bytes == 0 ||
@@ -131,7 +162,7 @@ static int32_t rows_of(loop_kernel *k, const struct row *w)
 			k->machine->memory[MACHINE_L1].bytes);
 		return 1;
 	}
-	while (rows > 1 && (rows * sums > m->rows_abreast ||
+	while (rows > 1 && (rows * sums > most ||
 				   rows > loop_length(k, w->n)))
 		rows /= 2;
 	if (k->var[w->along->var].extent <
@@ -150,9 +181,8 @@ static int32_t rows_of(loop_kernel *k, const struct row *w)
 			m->abreast_bytes);
 		return 1;
 	}
-	if (2 * sums > m->rows_abreast)
-		loop_decide(k, DECIDE_ABREAST_FEW, var, first, sums,
-			m->rows_abreast);
+	if (2 * sums > most)
+		loop_decide(k, DECIDE_ABREAST_FEW, var, first, sums, most);
 	return rows;
 }
 
@@ -160,25 +190,34 @@ int32_t loop_rows_at_once(loop_kernel *k, loop_node *n)
 {
 	struct row w;
 
-	return loop_is_loop(n) && find(n, &w) ? rows_of(k, &w) : 1;
+	return loop_is_loop(n) && find(k, n, &w) ? rows_of(k, &w) : 1;
 }
 
-/* A loop over the rows of a block. */
-static loop_node *each_row(loop_kernel *k, const loop_node *n, int32_t rows)
+/* Puts a loop over the rows of a block into `to`, behind a loop over the few rows if there
+ * is one; returns the inner one. */
+static loop_node *each_row(
+	loop_kernel *k, const struct row *w, int32_t rows, loop_node *to)
 {
-	loop_node *f = loop_node_new(k->a, LOOP_FOR);
+	loop_node *f = loop_node_new(k->a, LOOP_FOR), *few;
 
-	f->var = n->var;
+	if (w->few != NULL) {
+		few = loop_node_new(k->a, LOOP_FOR);
+		few->var = w->few->var;
+		few->unroll = rows > 0 ? (int32_t)k->var[few->var].extent : 0;
+		loop_node_adopt(k->a, to, few);
+		to = few;
+	}
+	f->var = w->n->var;
 	f->unroll = rows;
+	loop_node_adopt(k->a, to, f);
 	return f;
 }
 
 static loop_node *abreast(loop_kernel *k, const struct row *w, int32_t rows)
 {
 	loop_node *b = loop_node_new(k->a, LOOP_BLOCK);
-	loop_node *along = arena_copy(k->a, w->along, sizeof *along);
-	loop_node *first = each_row(k, w->n, rows), *each = each_row(k, w->n, rows);
-	loop_node *last = each_row(k, w->n, 0);
+	loop_node *along = arena_copy(k->a, w->along, sizeof *along), *in;
+	const loop_node *from = w->few != NULL ? w->few : w->n;
 
 	b->var = w->n->var;
 	b->size = rows;
@@ -186,17 +225,18 @@ static loop_node *abreast(loop_kernel *k, const struct row *w, int32_t rows)
 	along->n_child = 0;
 	if (rows > 1)
 		along->unroll = 1;
+	in = each_row(k, w, rows, b);
 	for (int32_t i = 0; i < w->before; i++)
-		loop_node_adopt(k->a, first, w->n->child[i]);
+		loop_node_adopt(k->a, in, from->child[i]);
+	in = each_row(k, w, rows, along);
 	for (int32_t i = 0; i < w->along->n_child; i++)
-		loop_node_adopt(k->a, each, w->along->child[i]);
-	for (int32_t i = w->before + 1; i < w->n->n_child; i++)
-		loop_node_adopt(k->a, last, w->n->child[i]);
-	loop_node_adopt(k->a, along, each);
-	loop_node_adopt(k->a, b, first);
+		loop_node_adopt(k->a, in, w->along->child[i]);
 	loop_node_adopt(k->a, b, along);
-	if (last->n_child > 0)
-		loop_node_adopt(k->a, b, last);
+	if (w->before + 1 < from->n_child) {
+		in = each_row(k, w, 0, b);
+		for (int32_t i = w->before + 1; i < from->n_child; i++)
+			loop_node_adopt(k->a, in, from->child[i]);
+	}
 	return b;
 }
 
@@ -255,9 +295,9 @@ static int32_t take(
 		struct row w;
 		int32_t rows = 1, n_rows;
 
-		if (loop_is_loop(c) && find(c, &w))
+		if (loop_is_loop(c) && find(k, c, &w))
 			rows = rows_of(k, &w);
-		else if (loop_is_loop(c))
+		if (loop_is_loop(c) && (!find(k, c, &w) || (w.few != NULL && rows < 2)))
 			c->n_child = take(k, c->child, c->n_child, &c->child);
 		n_rows = rows;
 		while (rows > 1 && !is_whole(k, c, rows))

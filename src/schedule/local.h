@@ -97,6 +97,8 @@ void loop_vectorise_nest(loop_kernel *k, loop_node *n);
 void loop_parallel(loop_kernel *k);
 /* abreast.c: several rows of a sum in lanes are read at a time */
 void loop_rows_abreast(loop_kernel *k);
+/* Does memory beyond all caches have the tensor in each run? */
+bool loop_comes_from_afar(const loop_kernel *k, int32_t tensor);
 /* How many of n's rows would be, in blocks of any size; 1: it has no such rows. */
 int32_t loop_rows_at_once(loop_kernel *k, loop_node *n);
 /* Tiles the chain of loops n .. m if an input is read across its lines. */

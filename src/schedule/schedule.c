@@ -128,6 +128,8 @@ static void take_apart(struct recipe *r)
 static void take_lanes(struct recipe *r)
 {
 	loop_vectorise(r->k);
+	if (!r->scatters && !r->tiled)
+		contract_put_rows_inside(r->k);
 }
 
 static void take_chunks(struct recipe *r)

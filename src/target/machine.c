@@ -56,7 +56,7 @@
 		.near_part = 32, .line = 64, .ways = 8, .steady_part = 4, .fetch_products = 8, .thin = 2, \
 		.copy_chunks = 16, .max_whole = 64 << 20, .column_chunks = 16, \
 		.copied_chunks = 8, .row_chunks = 8, .shared_cycles = 135, .chunk_panels = 4, .few_chunks = 8, .few_tiles = 4, .few_ahead = 8, \
-		.few_rows_longest = 28, .block_most = 128, .block_chunks = 8,  \
+		.few_rows_longest = 28, .along_rows = 4, .along_columns = 4, .block_most = 128, .block_chunks = 8,  \
 		.enough_pieces = (enough), .cut_chunks = (wanted), .least_piece = (least),      \
 		.piece_chunks = 16, .full_lanes = 85, .turn_gain = 10,         \
 		.turn_sum = 64, .turn_vectors = 2, .turn_copy = 4 << 20, \
@@ -492,6 +492,8 @@ static const struct fact {
 	SIZE(product.few_tiles, "contract"),
 	SIZE(product.few_ahead, "contract"),
 	SIZE(product.few_rows_longest, "contract"),
+	SIZE(product.along_rows, "contract"),
+	SIZE(product.along_columns, "contract"),
 	SIZE(product.block_most, "contract"),
 	SIZE(product.block_chunks, "contract"),
 	SIZE(product.enough_pieces, "contract"),

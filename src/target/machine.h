@@ -131,6 +131,8 @@ typedef struct machine_product {
 	int32_t few_tiles;     /* one above the other that have all rows, at most */
 	int32_t few_ahead;     /* lines of y that are prefetched ahead of a tile */
 	int32_t few_rows_longest;
+	int32_t along_rows; /* at most, whose sums are in lanes: columns abreast, at most */
+	int32_t along_columns;
 	int32_t block_most;    /* of loops around several nests */
 	int32_t block_chunks;  /* leave so many, where there are */
 	int32_t enough_pieces; /* of rows and columns: no sum is cut */

@@ -55,6 +55,8 @@ compile_options draw_options(
 	if (c->far && rng_percent(&r, 75)) {
 		m->memory[MACHINE_L2].bytes = 1 << rng_range(&r, 9, 14);
 		m->memory[MACHINE_L3].bytes = 1 << rng_range(&r, 10, 16);
+		if (rng_percent(&r, 50)) /* rows that are long enough to be read side by side */
+			m->schedule.abreast_bytes = 64;
 	}
 	return o;
 }

@@ -52,6 +52,9 @@ static const struct row {
 		" o = p(x, y, z)\n return o }", NULL},
 	{DECIDE_TILE_ROWS, 4, 8, "program { x: f32[4,64]  y: f32[64,64]\n"
 		" o = matmul(x, y)\n return o }", "tall tiles"},
+	{DECIDE_TILE_ALONG, 2, 4, "op p(x[i, s], y[j, s]) -> o { o[i, j] += x[i, s] * y[j, s] }\n"
+		"program { x: f32[2,1024]  y: f32[1024,1024]\n"
+		" o = p(x, y)\n return o }", NULL},
 	{DECIDE_TILE_PHASES, 9, 8, "program { h0: f32[1,64]  w: f32[8,64,64]\n"
 		" l = loop(h0, w, rounds=9) {\n"
 		" carried h: f32[1,64]\n v: f32[8,64,64]\n"

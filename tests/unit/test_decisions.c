@@ -52,9 +52,14 @@ static void gather(struct facts *f, const loop_node *n, loop_set lanes)
 		f->clips |= BIT(n->var);
 	for (int32_t i = 0; n->kind == LOOP_TILE && i < n->n_clip; i++)
 		f->clips |= loop_form_vars(n->clip[i].f) & f->k->eqn[n->eqn].reduced;
-	if (n->kind == LOOP_FOR && n->up != NULL && n->up->lanes > 1 &&
-		n->unroll > 1)
-		f->abreast |= BIT(n->var);
+	if (n->kind == LOOP_FOR && n->unroll > 1 && n->up != NULL) {
+		const loop_node *up = n->up;
+
+		if (up->unroll > 1 && up->lanes <= 1 && up->up != NULL)
+			up = up->up; /* of the few rows of a product */
+		if (up->lanes > 1)
+			f->abreast |= BIT(n->var);
+	}
 	if (n->kind == LOOP_TILE) {
 		f->tiled |= BIT(n->eqn);
 		f->tile[n->eqn] = n;

@@ -32,6 +32,7 @@ typedef struct contract_product {
 	ix_fact need[CONTRACT_NEEDS];
 	int32_t n_clip; /* see loop_node.clip */
 	loop_clip clip[CONTRACT_BORDERS];
+	bool along; /* few rows have their sums in lanes, in loops: along.c */
 	bool few; /* it has few rows, or one, and reads y once, where it lies */
 	bool matrix; /* by matrix instructions */
 	tn_dtype taken[2]; /* .. which take x and y as this dtype */
@@ -187,11 +188,16 @@ int64_t contract_bytes_of_y(const contract *c, const contract_product *p);
 /* A divisor of n, at most `most` and at least half of it; else a length of pieces that are
  * nearly equal. */
 int64_t contract_equal(int64_t n, int64_t most);
+/* along.c: of a kernel without tiles: puts loops over few rows into those over columns,
+ * where contract_goes_along */
+void contract_put_rows_inside(loop_kernel *k);
 /* few.c: one row, of a copy of y that is kept, or read once: sets lone and few */
 void contract_find_lone(contract *c, contract_product *p);
 /* Sizes for few rows: tiles, and blocks of columns. */
 void contract_size_few(contract *c, contract_product *p);
 void contract_block_few(contract *c, const contract_product *p);
+/* Do few rows stay loops, with their sums in lanes? Sets along. */
+bool contract_goes_along(const contract *c, contract_product *p);
 /* Do blocks of rows alone make enough chunks? */
 bool contract_rows_suffice(const contract *c, const contract_product *p);
 /* Sets its sizes, once blocks are chosen. */

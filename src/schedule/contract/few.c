@@ -106,3 +106,70 @@ void contract_block_few(contract *c, const contract_product *p)
 
 	c->block[p->j] = panel * contract_ceil(columns_of_few(c, p), panel);
 }
+
+/* ---- sums in lanes: along.c ---- */
+
+/* Is the factor what lies in memory along the sum, perhaps widened? */
+static bool lies_along(const contract *c, const contract_product *p, const expr *f)
+{
+	if (f->kind == EX_CAST)
+		f = f->arg[0];
+	return f->kind == EX_READ && !ix_has_fun(f->form) && dtype_is_float(f->dtype) &&
+	       f->dtype == c->k->s->tensor.at[f->tensor].dtype &&
+	       loop_param(c->k, f->tensor) >= 0 && contract_adjoins(c->k, f->form, p->s);
+}
+
+/* Would tiles add up neighbours of this dtype at once? */
+static bool has_dot(const machine *m, tn_dtype t)
+{
+	bool has = false;
+
+	for (size_t i = 0; i < sizeof m->dot / sizeof *m->dot; i++)
+		has |= m->dot[i].terms > 0 && m->dot[i].y == t;
+	return has;
+}
+
+/*
+ * Is y read again in each run, from beyond the second cache, in rows so long that several
+ * are as fast as one? Where tiles would multiply it as it is, and not widened, it comes from
+ * further away, for each row of x.
+ */
+static bool is_read_again(const contract *c, const contract_product *p)
+{
+	const loop_kernel *k = c->k;
+	const expr *y = p->y->kind == EX_CAST ? p->y->arg[0] : p->y;
+	const sys_tensor *t = &k->s->tensor.at[y->tensor];
+	int64_t size = (int64_t)dtype_size(y->dtype), row = k->var[p->s].extent * size;
+	int64_t caches = has_dot(k->machine, y->dtype) ? 2 * k->var[p->i].extent : 2;
+
+	return !t->steady && !k->s->in_rounds &&
+	       t->numel > caches * k->machine->memory[MACHINE_L2].bytes / size &&
+	       (row >= k->machine->schedule.abreast_bytes ||
+		       !loop_comes_from_afar(k, y->tensor));
+}
+
+/* Is it the only product of the kernel? Others are tiles, in whose blocks it would be. */
+static bool is_only_one(loop_kernel *k)
+{
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		n += contract_is_product(k, &k->eqn[i]);
+	return n == 1;
+}
+
+bool contract_goes_along(const contract *c, contract_product *p)
+{
+	const loop_kernel *k = c->k;
+	const machine *m = k->machine;
+
+	p->along = m->block.warps == 1 && p->i >= 0 && c->number < 0 && c->cut_sum < 0 &&
+		   k->var[p->i].extent <= m->product.along_rows && p->rows == BIT(p->i) &&
+		   p->columns == BIT(p->j) && p->sums == BIT(p->s) && p->others == 0 &&
+		   !p->begun && p->finish == NULL && p->n_needs == 0 && p->counted == NULL &&
+		   k->var[p->s].extent >= (int64_t)p->lanes * m->schedule.sum_vectors &&
+		   k->var[p->j].extent >= m->product.along_columns * m->product.few_chunks &&
+		   lies_along(c, p, p->x) && lies_along(c, p, p->y) &&
+		   is_read_again(c, p) && is_only_one(c->k);
+	return p->along;
+}

@@ -108,7 +108,7 @@ static bool decline(const contract *c, const contract_product *p,
 
 /* Are rows and sums long enough for tiles? */
 static bool is_enough(
-	const contract *c, const contract_product *p, const loop_set *walked)
+	const contract *c, contract_product *p, const loop_set *walked)
 {
 	const machine_product *m = &c->k->machine->product;
 	int64_t rows = elements(c, p->rows), sums = elements(c, p->sums);
@@ -128,6 +128,8 @@ static bool is_enough(
 		return decline(c, p, DECIDE_TILE_ROWS, rows, m->least_rows);
 	if (sums < m->least_sum)
 		return decline(c, p, DECIDE_TILE_SUMS, sums, m->least_sum);
+	if (contract_goes_along(c, p))
+		return decline(c, p, DECIDE_TILE_ALONG, rows, m->along_rows);
 	return true;
 }
 
