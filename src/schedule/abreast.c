@@ -64,9 +64,9 @@ static bool find_parts(loop_node *n, struct row *out)
 /* .. or those of the loop over few rows in it. */
 static bool find(const loop_kernel *k, loop_node *n, struct row *out)
 {
-	loop_node *f = n->child[0];
+	loop_node *f = n->n_child == 1 ? n->child[0] : NULL;
 
-	if (n->n_child > 1 || !is_plain(n) || n->lanes > 1 || !is_plain(f) ||
+	if (f == NULL || !is_plain(n) || n->lanes > 1 || !is_plain(f) ||
 		k->var[f->var].extent > k->machine->product.along_rows ||
 		loop_length(k, f) != k->var[f->var].extent)
 		return find_parts(n, out);

@@ -661,7 +661,7 @@ static void check_copies(struct sv *v, int32_t phase)
 }
 
 /* Is r in another span than the copies of l, from which it reads nothing: its own
- * element is copied in its own span? */
+ * element is copied before it in its own span? */
 static bool reads_own_span(
 	const struct sv *v, const struct sv_leaf *l, const struct sv_leaf *r)
 {
@@ -670,11 +670,11 @@ static bool reads_own_span(
 	int32_t var = verify_span_var(l->n, r->n);
 	bool own = false;
 
-	if (var < 0 || (e->left & BIT(var)) == 0 ||
-		!loop_leaf_reads_at(k, r->n, e->e->out[0], e->at))
+	if (var < 0 || !loop_leaf_reads_at(k, r->n, e->e->out[0], e->at))
 		return false;
 	for (int32_t i = 0; i < v->leaf.n; i++)
 		own |= v->leaf.at[i].n->eqn == l->n->eqn &&
+			v->leaf.at[i].n->order < r->n->order &&
 			verify_span_var(v->leaf.at[i].n, r->n) < 0;
 	return own;
 }
