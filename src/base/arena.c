@@ -8,7 +8,7 @@
  * The size of chunks doubles from 4 KiB to 1 MiB. The system gives them zeroed,
  * and memory is not reused within an arena, so zeroed memory is free. A request
  * larger than the next chunk gets its own chunk; with AddressSanitizer every
- * request does, so that overruns are found, and what is read or written in front.
+ * request does, so that overruns are found.
  */
 #include "base/env.h"
 
@@ -22,28 +22,17 @@
 #define EACH_ALONE 1
 #endif
 #endif
-#ifdef EACH_ALONE
-#include <sanitizer/asan_interface.h>
-#define GUARD 64
-#else
+#ifndef EACH_ALONE
 #define EACH_ALONE 0
-#define GUARD 0
-#define ASAN_POISON_MEMORY_REGION(at, n) ((void)(at))
-#define ASAN_UNPOISON_MEMORY_REGION(at, n) ((void)(at))
 #endif
 
 enum { ALIGN = 16, FIRST = 4 << 10, LARGEST = 1 << 20 };
 
 struct chunk {
 	struct chunk *next;
-	size_t n_bytes;			    /* of data */
-	_Alignas(ALIGN) unsigned char all[]; /* GUARD bytes, then the data */
+	size_t n_bytes; /* of data */
+	_Alignas(ALIGN) unsigned char data[];
 };
-
-static unsigned char *data_of(struct chunk *c)
-{
-	return c->all + GUARD;
-}
 
 struct deferred {
 	struct deferred *next;
@@ -167,10 +156,8 @@ static void drop_chunks(arena *a, struct chunk *kept)
 
 	for (c = a->chunks; c != NULL; c = next) {
 		next = c->next;
-		if (c == kept)
-			continue;
-		ASAN_UNPOISON_MEMORY_REGION(c->all, GUARD);
-		env_release(a->e, c);
+		if (c != kept)
+			env_release(a->e, c);
 	}
 	a->chunks = kept;
 }
@@ -183,9 +170,9 @@ void arena_clear(arena *a)
 	/*
 	 * the current chunk is the one that contains `at`, or that ends there
 	 */
-	while (c != NULL &&
-		(a->at < data_of(c) || a->at > data_of(c) + c->n_bytes ||
-			a->n_free != (size_t)(data_of(c) + c->n_bytes - a->at)))
+	while (c != NULL && (a->at < c->data || a->at > c->data + c->n_bytes ||
+				    a->n_free != (size_t)(c->data +
+							 c->n_bytes - a->at)))
 		c = c->next;
 	drop_chunks(a, c);
 	a->held_bytes = 0;
@@ -194,9 +181,9 @@ void arena_clear(arena *a)
 		a->n_free = 0;
 		return;
 	}
-	memset(data_of(c), 0, c->n_bytes - a->n_free);
+	memset(c->data, 0, c->n_bytes - a->n_free);
 	c->next = NULL;
-	a->at = data_of(c);
+	a->at = c->data;
 	a->n_free = c->n_bytes;
 	a->held_bytes = c->n_bytes;
 }
@@ -237,10 +224,9 @@ static struct chunk *try_chunk(arena *a, size_t n_bytes)
 
 	if (n_bytes > SIZE_MAX / 2)
 		return NULL;
-	c = env_calloc(a->e, sizeof *c + GUARD + n_bytes);
+	c = env_calloc(a->e, sizeof *c + n_bytes);
 	if (c == NULL)
 		return NULL;
-	ASAN_POISON_MEMORY_REGION(c->all, GUARD);
 	c->n_bytes = n_bytes;
 	c->next = a->chunks;
 	a->chunks = c;
@@ -267,13 +253,13 @@ static void *try_alloc(arena *a, size_t n, size_t size)
 		if (!EACH_ALONE && need <= a->n_free)
 			goto take;
 		c = try_chunk(a, EACH_ALONE ? n_bytes : need);
-		return c != NULL ? data_of(c) : NULL;
+		return c != NULL ? c->data : NULL;
 	}
 	if (need > a->n_free) {
 		c = try_chunk(a, a->next_bytes);
 		if (c == NULL)
 			return NULL;
-		a->at = data_of(c);
+		a->at = c->data;
 		a->n_free = c->n_bytes;
 		if (a->next_bytes < LARGEST)
 			a->next_bytes *= 2;
