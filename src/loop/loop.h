@@ -179,6 +179,8 @@ typedef struct loop_eqn {
 	 * `group_var` lie side by side, for each of its last subscript, and 0 behind
 	 * the last of them; 1: all of them do, it is the last. 0: no such copy */
 	int32_t group, group_var;
+	/* of a product of few rows whose sums have lanes: 1 + the variable of rows; else 0 */
+	int32_t few_rows;
 	bool apart;	  /* its accumulators are not in the result's memory */
 	bool row; /* one value for each row of keys, added by the schedule */
 	bool part;	  /* partial sums in scratch, laid out as in memory */

@@ -225,29 +225,16 @@ static void do_UNROLL(loop_kernel *k, loop_node *n, int64_t value)
 	n->wide = false;
 }
 
-static bool is_free(const loop_kernel *k, const loop_node *n)
-{
-	return n->kind == LOOP_FOR && n->lanes <= 1 && n->unroll <= 1 &&
-	       !n->parallel && !n->backward && n->n_clip == 0 &&
-	       n->n_needs == 0 && n->twin == NULL &&
-	       k->var[n->var].kind == AXIS_P;
-}
-
 static bool may_SWAP(loop_kernel *k, const loop_node *n, int64_t value)
 {
-	return value == 1 && n->n_child == 1 && is_free(k, n) &&
-	       is_free(k, n->child[0]) && loop_parallel_below(k, n, n->var) &&
-	       loop_parallel_below(k, n->child[0], n->child[0]->var);
+	return value == 1 && loop_may_swap(k, n);
 }
 
 static void do_SWAP(loop_kernel *k, loop_node *n, int64_t value)
 {
-	int32_t v = n->var;
-
 	(void)k;
 	(void)value;
-	n->var = n->child[0]->var;
-	n->child[0]->var = v;
+	loop_swap(n);
 }
 
 static bool may_AHEAD(loop_kernel *k, const loop_node *n, int64_t value)

@@ -50,6 +50,29 @@ bool loop_parallel_below(const loop_kernel *k, const loop_node *n, int32_t var)
 	return true;
 }
 
+static bool may_move(const loop_kernel *k, const loop_node *n)
+{
+	return n->kind == LOOP_FOR && n->lanes <= 1 && n->unroll <= 1 &&
+	       !n->parallel && !n->backward && n->n_clip == 0 &&
+	       n->n_needs == 0 && n->twin == NULL &&
+	       k->var[n->var].kind == AXIS_P;
+}
+
+bool loop_may_swap(const loop_kernel *k, const loop_node *n)
+{
+	return n->n_child == 1 && may_move(k, n) && may_move(k, n->child[0]) &&
+	       loop_parallel_below(k, n, n->var) &&
+	       loop_parallel_below(k, n->child[0], n->child[0]->var);
+}
+
+void loop_swap(loop_node *n)
+{
+	int32_t v = n->var;
+
+	n->var = n->child[0]->var;
+	n->child[0]->var = v;
+}
+
 /* May lanes share a scan: can they combine its elements, and are they threads, which
  * one after the other would leave idle? */
 static bool scans_in_lanes(const loop_kernel *k, const loop_node *n)

@@ -80,6 +80,9 @@ void loop_distribute(loop_kernel *k);
 void loop_take_scalars_out(loop_kernel *k);
 /* lanes.c: are the iterations of var independent of each other below n? */
 bool loop_parallel_below(const loop_kernel *k, const loop_node *n, int32_t var);
+/* May n, a loop over one other loop, and that one change places? .. and does it. */
+bool loop_may_swap(const loop_kernel *k, const loop_node *n);
+void loop_swap(loop_node *n);
 /* Can var have lanes: is there no scan over it, and no scatter? */
 bool loop_lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var);
 bool loop_is_below(const loop_node *n, const loop_node *top);

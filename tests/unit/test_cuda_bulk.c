@@ -84,7 +84,6 @@ static void test_addresses(void **state)
 	tn_context_free(c);
 }
 
-
 /* ---- the driver refuses to describe a matrix ---- */
 
 static void expect_refusal(tn_context *c)

@@ -32,7 +32,6 @@ typedef struct contract_product {
 	ix_fact need[CONTRACT_NEEDS];
 	int32_t n_clip; /* see loop_node.clip */
 	loop_clip clip[CONTRACT_BORDERS];
-	bool along; /* few rows have their sums in lanes, in loops: along.c */
 	bool few; /* it has few rows, or one, and reads y once, where it lies */
 	bool matrix; /* by matrix instructions */
 	tn_dtype taken[2]; /* .. which take x and y as this dtype */
@@ -196,8 +195,8 @@ void contract_find_lone(contract *c, contract_product *p);
 /* Sizes for few rows: tiles, and blocks of columns. */
 void contract_size_few(contract *c, contract_product *p);
 void contract_block_few(contract *c, const contract_product *p);
-/* Do few rows stay loops, with their sums in lanes? Sets along. */
-bool contract_goes_along(const contract *c, contract_product *p);
+/* Do few rows stay loops, with their sums in lanes? Sets few_rows of the equation. */
+bool contract_goes_along(const contract *c, const contract_product *p);
 /* Do blocks of rows alone make enough chunks? */
 bool contract_rows_suffice(const contract *c, const contract_product *p);
 /* Sets its sizes, once blocks are chosen. */

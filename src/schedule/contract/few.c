@@ -158,18 +158,19 @@ static bool is_only_one(loop_kernel *k)
 	return n == 1;
 }
 
-bool contract_goes_along(const contract *c, contract_product *p)
+bool contract_goes_along(const contract *c, const contract_product *p)
 {
-	const loop_kernel *k = c->k;
+	loop_kernel *k = c->k;
 	const machine *m = k->machine;
-
-	p->along = m->block.warps == 1 && p->i >= 0 && c->number < 0 && c->cut_sum < 0 &&
+	bool along = m->block.warps == 1 && p->i >= 0 && c->number < 0 && c->cut_sum < 0 &&
 		   k->var[p->i].extent <= m->product.along_rows && p->rows == BIT(p->i) &&
 		   p->columns == BIT(p->j) && p->sums == BIT(p->s) && p->others == 0 &&
 		   !p->begun && p->finish == NULL && p->n_needs == 0 && p->counted == NULL &&
 		   k->var[p->s].extent >= (int64_t)p->lanes * m->schedule.sum_vectors &&
 		   k->var[p->j].extent >= m->product.along_columns * m->product.few_chunks &&
 		   lies_along(c, p, p->x) && lies_along(c, p, p->y) &&
-		   is_read_again(c, p) && is_only_one(c->k);
-	return p->along;
+		   is_read_again(c, p) && is_only_one(k);
+
+	k->eqn[p->eqn].few_rows = along ? p->i + 1 : 0;
+	return along;
 }
