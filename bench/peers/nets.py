@@ -65,11 +65,9 @@ def torch_peer(*args):
     return json.loads(r.stdout)
 
 
-def onnx_peer(path, batch):
-    """Seconds until a session is ready, and of one inference."""
-    import numpy
+def with_batch(path, batch):
+    """The net with batches of that size, the name of its input, its shape."""
     import onnx
-    import onnxruntime
 
     model = onnx.load(path)
     known = {i.name for i in model.graph.initializer}
@@ -86,6 +84,15 @@ def onnx_peer(path, batch):
                     i.CopyFrom(onnx.numpy_helper.from_array(v, i.name))
     for o in model.graph.output:
         o.type.tensor_type.ClearField("shape")
+    return model, port.name, shape
+
+
+def onnx_peer(path, batch):
+    """Seconds until a session is ready, and of one inference."""
+    import numpy
+    import onnxruntime
+
+    model, name, shape = with_batch(path, batch)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = os.cpu_count()
@@ -93,7 +100,7 @@ def onnx_peer(path, batch):
     s = onnxruntime.InferenceSession(
         model.SerializeToString(), options, ["CPUExecutionProvider"])
     ready = time.perf_counter() - start
-    x = {port.name: numpy.random.rand(*shape).astype("float32")}
+    x = {name: numpy.random.rand(*shape).astype("float32")}
     times = []
     for _ in range(REPEAT + 2):
         start = time.perf_counter()

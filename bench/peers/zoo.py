@@ -16,6 +16,9 @@ above 1 ours is faster. `apart` is the greatest difference between our output
 and ONNX Runtime's; `of greatest` the same divided by the greatest element. On a
 machine that does other work, too, only `apart` means something.
 
+Other models are measured the same way, instead of these, if --net names their
+files; inputs are drawn from the seed. With --batch N they have batches of N.
+
 With --forms instead: nine small nets in 22 forms each, by both exporters,
 opsets 17 to 23, f32, f16 and bf16, quantised and optimised by ONNX Runtime's
 tools (zoo_forms.py); only values are compared, not time.
@@ -27,6 +30,7 @@ export, onnxruntime and openvino for the peers, in an environment of their own:
     ~/peers/bin/pip install torch torchvision transformers onnx onnxscript \\
         onnxruntime openvino
     ~/peers/bin/python bench/peers/zoo.py /tmp/zoo build/tenon
+    ~/peers/bin/python bench/peers/zoo.py /tmp/nets build/tenon --net a.onnx
 
 A peer that is not installed is left out, and that is said. Exit code 0: all
 models ran and agree with ONNX Runtime; 1: one does not; 2: the command line
@@ -37,11 +41,13 @@ import importlib.util
 import json
 import math
 import os
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 import warnings
 
 SEED = 20
@@ -329,13 +335,55 @@ def export_all(names, folder, again, legacy):
     return made
 
 
+def draw_inputs(model, stem):
+    """STEM.INPUT.npy for each input of a model that is no weight."""
+    import numpy
+    import onnx
+
+    r = numpy.random.default_rng(SEED)
+    known = {i.name for i in model.graph.initializer}
+    for i in model.graph.input:
+        t = i.type.tensor_type
+        shape = [d.dim_value for d in t.shape.dim]
+        if i.name in known:
+            continue
+        if min(shape, default=1) < 1 or t.elem_type != onnx.TensorProto.FLOAT:
+            raise ValueError("input %s is not f32 of a constant shape" % i.name)
+        numpy.save("%s.%s.npy" % (stem, urllib.parse.quote(i.name, safe="")),
+                   r.uniform(-1, 1, shape).astype("float32"))
+
+
+def take(nets, folder, batch):
+    """Puts models of other files into the folder; their names there."""
+    import onnx
+    from nets import with_batch
+
+    os.makedirs(folder, exist_ok=True)
+    names = []
+    for path in nets:
+        name = os.path.basename(path)
+        name = name[:-len(".onnx")] if name.endswith(".onnx") else name
+        if batch is not None:
+            name += "-%d" % batch
+        stem = os.path.join(folder, name)
+        try:
+            model = with_batch(path, batch)[0] if batch else onnx.load(path)
+            draw_inputs(model, stem)
+            onnx.save(model, stem + ".onnx")
+            names.append(name)
+        except Exception as e:  # of a reader of files, of any kind
+            complain("%s: %s" % (path, (str(e).splitlines() or [repr(e)])[0]))
+    return names
+
+
 # ---- peers, each a process of its own ----
 
 
 def inputs_of(path):
     """{name: its file} of the arrays beside a model."""
     folder, stem = os.path.split(path[:-len(".onnx")])
-    return {f[len(stem) + 1:-len(".npy")]: os.path.join(folder, f)
+    return {urllib.parse.unquote(f[len(stem) + 1:-len(".npy")]):
+            os.path.join(folder, f)
             for f in sorted(os.listdir(folder or "."))
             if f.startswith(stem + ".") and f.endswith(".npy")}
 
@@ -448,14 +496,24 @@ def apart(ours, theirs):
     return d, d / most if most > 0 else d
 
 
+def first_output(path, folder):
+    """The file of a model's first output, as `tenon run --output` calls it."""
+    import onnx
+
+    name = onnx.load(path, load_external_data=False).graph.output[0].name
+    return os.path.join(folder, urllib.parse.quote(name, safe="") + ".npy")
+
+
 def rounds_of(players, rounds):
     """{name: [seconds of each round]} of those who did not end, in turn."""
     times = {p.name: [] for p in players}
+    order, draw_order = list(players), random.Random(SEED)
     first = {p.name: p.ask(3) for p in players}  # compiles, warms up
     n = {k: max(3, min(MOST, int(SECONDS / max(t, 1e-9))))
          for k, t in first.items() if t is not None}
     for i in range(rounds):
-        for p in players:
+        draw_order.shuffle(order)  # who follows whom counts
+        for p in order:
             progress("%s, round %d/%d" % (p.name, i + 1, rounds))
             t = p.ask(n[p.name]) if p.name in n else None
             if t is None:
@@ -488,7 +546,7 @@ def measure(o, name, peers):
         theirs = os.path.join(d, "onnxruntime.npy")
         if "tenon" in times and os.path.exists(theirs):
             line["apart"], line["relative"] = apart(
-                os.path.join(d, "y.npy"), theirs)
+                first_output(path, d), theirs)
             if not line["relative"] <= APART:
                 complain("%s: the outputs are %g of the greatest apart; %g is "
                          "allowed" % (name, line["relative"], APART))
@@ -548,6 +606,9 @@ def arguments():
     p.add_argument("--list", action="store_true", help="name the models")
     p.add_argument("--only", metavar="NAME", action="append",
                    help="this model; any number of times")
+    p.add_argument("--net", metavar="MODEL.onnx", action="append",
+                   help="measure this model instead; any number of times")
+    p.add_argument("--batch", type=int, help="of what --net names")
     p.add_argument("--export-only", action="store_true",
                    help="do not run anything")
     p.add_argument("--again", action="store_true",
@@ -566,8 +627,12 @@ def arguments():
     for name in o.only or []:
         if name not in MODELS and not o.forms:
             p.error("there is no model %s: %s" % (name, " ".join(MODELS)))
-    if o.threads < 1 or o.rounds < 1:
-        p.error("--threads and --rounds are at least 1")
+    if o.threads < 1 or o.rounds < 1 or (o.batch or 1) < 1:
+        p.error("--threads, --rounds and --batch are at least 1")
+    if o.net and (o.only or o.forms or o.export_only):
+        p.error("--net goes without --only, --forms and --export-only")
+    if o.batch is not None and not o.net:
+        p.error("--batch goes with --net")
     if not o.list and (o.folder is None or
                        (o.tenon is None) != o.export_only):
         p.error("FOLDER and TENON are needed, or FOLDER with --export-only")
@@ -590,7 +655,11 @@ def main():
         for name in names:
             print("%-20s %s" % (name, MODELS[name][0]))
         return 0
-    made = export_all(names, o.folder, o.again, o.legacy)
+    if o.net:
+        names = o.net
+        made = take(names, o.folder, o.batch)
+    else:
+        made = export_all(names, o.folder, o.again, o.legacy)
     failed = len(made) < len(names)
     if not o.export_only:
         failed |= table(o, made)

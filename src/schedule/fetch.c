@@ -12,6 +12,10 @@
  *
  * Rows. Where they are read in place, those of the next tile: all lines of rows that
  * follow each other, or a line of each row, or of the row whose turn it is.
+ *
+ * Pixels. Rows that are neighbours in memory have each term in another line, which another
+ * core has written, and no processor foresees them: the tile prefetches a line of each
+ * term, where a tile further on reads it.
  */
 #include "loop/tree.h"
 #include "schedule/local.h"
@@ -313,34 +317,179 @@ static void fetch_rows(struct fetch *f)
 	}
 }
 
-static void fetch(loop_kernel *k, loop_node *n)
+/* Is the copy made in the chunk itself? */
+static bool is_copied_here(const struct fetch *f, int32_t copy)
 {
-	struct fetch f = {.k = k,
-		.m = &k->machine->product,
-		.tile = n,
-		.sum = n->n_sums > 0 ? n->sum[0] : -1};
-	bool plain = n->kind == LOOP_TILE && f.sum >= 0 && n->dot == 0 && !n->matrix;
-	const loop_node *block;
-
-	if (plain && n->row_var < 0)
-		fetch_terms(&f);
-	if (plain && n->row_var >= 0 && k->machine->block.warps <= 1)
-		f.rows = loop_block_around(n, n->row_var);
-	if (f.rows != NULL && f.rows->size == n->size) {
-		block = loop_block_around(n, f.sum);
-		f.terms = block != NULL ? block->size : k->var[f.sum].extent;
-		f.with = arena_array(k->a, const ix_form *, k->n_vars + 1);
-		fetch_columns(&f);
-		fetch_rows(&f);
-	}
-	for (int32_t i = 0; i < n->n_child; i++)
-		fetch(k, n->child[i]);
+	for (const loop_node *u = f->rows; u != NULL; u = u->up)
+		if (computes(u, copy))
+			return true;
+	return false;
 }
 
-void loop_fetch_tiles(loop_kernel *k)
+static void fetch_pixels(struct fetch *f)
+{
+	loop_kernel *k = f->k;
+	const loop_node *n = f->tile;
+	const expr *x = n->factor[0];
+	const sys_tensor *t;
+	int64_t size, term;
+	int32_t copy;
+
+	if (source(k, x, &copy) == NULL || ix_has_fun(x->form))
+		return;
+	t = &k->s->tensor.at[x->tensor];
+	size = (int64_t)dtype_size(t->dtype);
+	term = stride(f, x->form, f->sum);
+	number_tiles(f);
+	if (stride(f, x->form, n->row_var) != 1 || term * size < f->m->line ||
+		f->n_tiles < 2 || (copy >= 0 && is_copied_here(f, copy)) ||
+		t->numel * size <= k->machine->memory[MACHINE_L1].bytes)
+		return;
+	keep_vars(f);
+	for (int32_t i = 1; i < n->n_sums; i++) /* the last that it has of the term */
+		f->with[n->sum[i]] = ix_const(k->s->x, k->var[n->sum[i]].extent - 1);
+	add(f, x->tensor, ix_addc(k->s->x, x->form, f->m->pixels_ahead * n->size), 1, 0);
+}
+
+/* ---- results ---- */
+
+static bool is_around(const loop_node *n, int32_t var)
+{
+	for (; n != NULL; n = n->up)
+		if (n->var == var)
+			return true;
+	return false;
+}
+
+/* Does the equation store elements of what the tile computes, without other loops? */
+static bool stores(const struct fetch *f, const loop_eqn *e)
+{
+	const loop_node *n = f->tile;
+	loop_set own = ((loop_set)1 << n->row_var) | ((loop_set)1 << n->var);
+
+	if (e->push || e->scan_var >= 0 || e->part || e->n_parts > 0 ||
+		ix_has_fun(e->at) || (e->left & own) != own)
+		return false;
+	for (int32_t v = 0; v < f->k->n_vars; v++)
+		if ((e->left >> v & 1) != 0 && (own >> v & 1) == 0 && !is_around(n, v))
+			return false;
+	return true;
+}
+
+static int64_t power_of_two(int64_t n)
+{
+	int64_t p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+/* Each value of the first sum takes a line of a row, or of all rows. */
+static void fetch_result(struct fetch *f, int32_t out, const loop_eqn *e)
+{
+	loop_kernel *k = f->k;
+	const loop_node *n = f->tile;
+	int64_t size = (int64_t)dtype_size(k->s->tensor.at[k->param[out]].dtype);
+	int64_t line = f->m->line / size, step = stride(f, e->at, n->row_var);
+	int64_t lines = ceil_of((int64_t)n->lanes * n->unroll, line) + (step % line != 0);
+	int64_t rows = power_of_two(n->size), all = 1;
+	const ix_form *s = mod(f, axis(f, f->sum), f->terms);
+	const ix_form *row = ix_addc(k->s->x, axis(f, n->row_var), n->size);
+
+	for (int32_t i = 0; i < n->n_sums; i++)
+		all *= k->var[n->sum[i]].extent;
+	if (all > f->m->result_terms || stride(f, e->at, n->var) != 1 || step < line)
+		return;
+	keep_vars(f);
+	if (f->terms >= rows * power_of_two(lines)) {
+		row = sum_of(f, row, mod(f, s, rows));
+		s = quotient(f, s, rows);
+		lines = power_of_two(lines);
+		rows = 1;
+	} else if (f->terms >= lines && n->size <= LOOP_MAX_FETCH) {
+		rows = n->size;
+	} else {
+		return;
+	}
+	f->with[n->row_var] = row;
+	f->with[n->var] = sum_of(f, axis(f, n->var), times(f, mod(f, s, lines), line));
+	add(f, k->param[out], e->at, rows, rows > 1 ? step : 0);
+}
+
+/* Of a tile that stores what it has: lines of the result that the next one stores. A store
+ * waits for a line as a load does, and sums of few terms leave no time for that. */
+static void fetch_results(struct fetch *f)
+{
+	const loop_kernel *k = f->k;
+
+	for (int32_t i = 0; i < k->n_outputs; i++) {
+		const sys_tensor *t = &k->s->tensor.at[k->param[i]];
+		int32_t eqn, comp;
+
+		if (k->stream[i] ||
+			t->numel * (int64_t)dtype_size(t->dtype) <=
+				k->machine->memory[MACHINE_L1].bytes ||
+			!loop_maker(k, k->param[i], &eqn, &comp) ||
+			!stores(f, &k->eqn[eqn]))
+			continue;
+		fetch_result(f, i, &k->eqn[eqn]);
+		return;
+	}
+}
+
+/* ---- tiles ---- */
+
+static bool find_tile(struct fetch *f, loop_kernel *k, loop_node *n)
+{
+	const loop_node *block;
+
+	*f = (struct fetch){.k = k, .m = &k->machine->product, .tile = n};
+	if (n->kind != LOOP_TILE || n->n_sums == 0 || n->dot != 0 || n->matrix)
+		return false;
+	f->sum = n->sum[0];
+	f->rows = n->row_var >= 0 && k->machine->block.warps <= 1
+			  ? loop_block_around(n, n->row_var)
+			  : NULL;
+	block = loop_block_around(n, f->sum);
+	f->terms = block != NULL ? block->size : k->var[f->sum].extent;
+	f->with = arena_array(k->a, const ix_form *, k->n_vars + 1);
+	return true;
+}
+
+static void fetch(loop_kernel *k, loop_node *n, bool results)
+{
+	struct fetch f;
+	bool plain = find_tile(&f, k, n);
+	bool rows = plain && f.rows != NULL && f.rows->size == n->size;
+
+	if (plain && n->row_var < 0 && !results)
+		fetch_terms(&f);
+	if (rows && results && n->held > 0)
+		fetch_results(&f);
+	if (rows && !results) {
+		fetch_columns(&f);
+		fetch_rows(&f);
+		fetch_pixels(&f);
+	}
+	for (int32_t i = 0; i < n->n_child; i++)
+		fetch(k, n->child[i], results);
+}
+
+static void fetch_all(loop_kernel *k, bool results)
 {
 	loop_link(k);
 	for (int32_t p = 0; p < k->n_phases; p++)
 		for (int32_t i = 0; i < k->phase[p].n_roots; i++)
-			fetch(k, k->phase[p].root[i]);
+			fetch(k, k->phase[p].root[i], results);
+}
+
+void loop_fetch_tiles(loop_kernel *k)
+{
+	fetch_all(k, false);
+}
+
+void loop_fetch_results(loop_kernel *k)
+{
+	fetch_all(k, true);
 }

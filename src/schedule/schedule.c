@@ -196,6 +196,7 @@ static void take_sums(struct recipe *r)
 		loop_hold_sums(r->k);
 	else if (r->tiled)
 		loop_hold_near(r->k);
+	loop_fetch_results(r->k);
 }
 
 static void take_stages(struct recipe *r)

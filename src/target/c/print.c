@@ -233,8 +233,8 @@ static void array(printer *p, const kern_stmt *s)
 
 static void prefetch(printer *p, const kern_stmt *s)
 {
-	c_line(p, "%s(&%s, 0, %d);", c_word_of(p, C_WORD_PREFETCH),
-		c_element(p, &s->at), s->far ? 2 : 3);
+	c_line(p, "%s(&%s, %d, %d);", c_word_of(p, C_WORD_PREFETCH),
+		c_element(p, &s->at), p->k->array.at[s->at.array].out, s->far ? 2 : 3);
 }
 
 static void fence(printer *p)
