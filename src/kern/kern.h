@@ -203,7 +203,7 @@ typedef enum kern_kind {
 	KERN_IF,
 	KERN_BLOCK,    /* a scope for names */
 	KERN_ARRAY,    /* declares `array`, for the rest of this block */
-	KERN_PREFETCH, /* prefetches `at`; no effect if it is outside the array */
+	KERN_PREFETCH, /* prefetches `at`, a result to be written; no effect if it is outside the array */
 	KERN_FENCE,    /* orders stores past the caches before later stores */
 	KERN_RELOAD,   /* what is loaded behind it is loaded again, though it was before: no
 			* register keeps it */

@@ -342,13 +342,17 @@ static void fetch_pixels(struct fetch *f)
 	term = stride(f, x->form, f->sum);
 	number_tiles(f);
 	if (stride(f, x->form, n->row_var) != 1 || term * size < f->m->line ||
-		f->n_tiles < 2 || (copy >= 0 && is_copied_here(f, copy)) ||
-		t->numel * size <= k->machine->memory[MACHINE_L1].bytes)
+		f->n_tiles < 2 || (copy >= 0 && is_copied_here(f, copy)))
 		return;
+	if (t->numel * size <= k->machine->memory[MACHINE_L1].bytes) {
+		loop_decide(k, DECIDE_PIXELS_NEAR, n->eqn, -1, t->numel * size, 0);
+		return;
+	}
 	keep_vars(f);
 	for (int32_t i = 1; i < n->n_sums; i++) /* the last that it has of the term */
 		f->with[n->sum[i]] = ix_const(k->s->x, k->var[n->sum[i]].extent - 1);
 	add(f, x->tensor, ix_addc(k->s->x, x->form, f->m->pixels_ahead * n->size), 1, 0);
+	loop_decide(k, DECIDE_PIXELS_TAKEN, n->eqn, -1, f->m->pixels_ahead * n->size, 0);
 }
 
 /* ---- results ---- */
@@ -399,18 +403,25 @@ static void fetch_result(struct fetch *f, int32_t out, const loop_eqn *e)
 
 	for (int32_t i = 0; i < n->n_sums; i++)
 		all *= k->var[n->sum[i]].extent;
-	if (all > f->m->result_terms || stride(f, e->at, n->var) != 1 || step < line)
+	if (stride(f, e->at, n->var) != 1 || step < line)
 		return;
+	if (all > f->m->result_terms) {
+		loop_decide(k, DECIDE_RESULTS_TERMS, n->eqn, -1, all, f->m->result_terms);
+		return;
+	}
+	if (f->terms < lines) {
+		loop_decide(k, DECIDE_RESULTS_FEW, n->eqn, -1, f->terms, lines);
+		return;
+	}
+	loop_decide(k, DECIDE_RESULTS_TAKEN, n->eqn, -1, n->size, 0);
 	keep_vars(f);
 	if (f->terms >= rows * power_of_two(lines)) {
 		row = sum_of(f, row, mod(f, s, rows));
 		s = quotient(f, s, rows);
 		lines = power_of_two(lines);
 		rows = 1;
-	} else if (f->terms >= lines && n->size <= LOOP_MAX_FETCH) {
-		rows = n->size;
 	} else {
-		return;
+		rows = n->size;
 	}
 	f->with[n->row_var] = row;
 	f->with[n->var] = sum_of(f, axis(f, n->var), times(f, mod(f, s, lines), line));
@@ -421,19 +432,20 @@ static void fetch_result(struct fetch *f, int32_t out, const loop_eqn *e)
  * waits for a line as a load does, and sums of few terms leave no time for that. */
 static void fetch_results(struct fetch *f)
 {
-	const loop_kernel *k = f->k;
+	loop_kernel *k = f->k;
 
 	for (int32_t i = 0; i < k->n_outputs; i++) {
 		const sys_tensor *t = &k->s->tensor.at[k->param[i]];
+		int64_t bytes = t->numel * (int64_t)dtype_size(t->dtype);
 		int32_t eqn, comp;
 
-		if (k->stream[i] ||
-			t->numel * (int64_t)dtype_size(t->dtype) <=
-				k->machine->memory[MACHINE_L1].bytes ||
-			!loop_maker(k, k->param[i], &eqn, &comp) ||
+		if (k->stream[i] || !loop_maker(k, k->param[i], &eqn, &comp) ||
 			!stores(f, &k->eqn[eqn]))
 			continue;
-		fetch_result(f, i, &k->eqn[eqn]);
+		if (bytes > k->machine->memory[MACHINE_L1].bytes)
+			fetch_result(f, i, &k->eqn[eqn]);
+		else
+			loop_decide(k, DECIDE_RESULTS_NEAR, f->tile->eqn, -1, bytes, 0);
 		return;
 	}
 }

@@ -115,8 +115,8 @@ void loop_split_guards(loop_kernel *k);
 /* Finds guards of the loops below n, in a linked tree. */
 void loop_find_needs(loop_kernel *k, loop_node *n);
 void loop_read_ahead(loop_kernel *k);
-void loop_fetch_tiles(loop_kernel *k);
-void loop_fetch_results(loop_kernel *k); /* of tiles whose sums are held */ /* fetch.c */
+void loop_fetch_tiles(loop_kernel *k); /* fetch.c */
+void loop_fetch_results(loop_kernel *k); /* of tiles whose sums are held */
 void loop_choose_streams(loop_kernel *k);
 /* wide.c: lanes take neighbours, as many as the machine accesses at once */
 void loop_widen_accesses(loop_kernel *k);

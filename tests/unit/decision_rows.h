@@ -358,6 +358,23 @@ static const struct row {
 	{DECIDE_BULK_COST, -1, -1, "program { x: bf16[4096,256]\n"
 		" y: bf16[256,4096]\n o = matmul(x, y)\n return o }",
 		"slow bulk"},
+	{DECIDE_PIXELS_TAKEN, 28, -1, "program { x: f32[1,256,14,14]\n"
+		" param w: f32[256,256,3,3]\n"
+		" o = conv(x, w, lo=[1,1], hi=[1,1])\n return o }", NULL},
+	{DECIDE_PIXELS_NEAR, 4 * 128 * 49, -1, "program { x: f32[1,128,7,7]\n"
+		" param w: f32[256,128,1,1]\n o = conv(x, w)\n return o }", NULL},
+	{DECIDE_RESULTS_TAKEN, 8, -1, "program { x: f32[1,3,225,225]  w: f32[64,3,3,3]\n"
+		" b: f32[1,64,1,1]\n y = conv(x, w, stride=[2,2])\n"
+		" o = add(y, b)\n return o }", NULL},
+	{DECIDE_RESULTS_NEAR, 4 * 8 * 256, -1, "program { x: f32[1,3,33,33]  w: f32[8,3,3,3]\n"
+		" b: f32[1,8,1,1]\n y = conv(x, w, stride=[2,2])\n"
+		" o = add(y, b)\n return o }", NULL},
+	{DECIDE_RESULTS_TERMS, 144, 128, "program { x: f32[1,144,56,56]  w: f32[64,144,1,1]\n"
+		" b: f32[1,64,1,1]\n y = conv(x, w)\n"
+		" o = add(y, b)\n return o }", NULL},
+	{DECIDE_RESULTS_FEW, 2, 3, "program { x: f32[1,2,224,224]  w: f32[64,2,2,2]\n"
+		" b: f32[1,64,1,1]\n y = conv(x, w)\n"
+		" o = add(y, b)\n return o }", NULL},
 	{DECIDE_STREAM_TAKEN, 64 << 20, -1, "program { x: f32[16777216]\n"
 		" o = exp(x)\n return o }", NULL},
 	{DECIDE_WIDE_TAKEN, 8, 2, "program { x: bf16[1000,1000]\n"

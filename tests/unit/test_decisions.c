@@ -195,6 +195,26 @@ static bool divides_rows(const struct facts *f, int32_t eqn)
 	return divided;
 }
 
+/* Do tiles of the product prefetch elements of the tensor? */
+static bool prefetches(const loop_kernel *k, int32_t eqn, int32_t tensor)
+{
+	const loop_node *t = loop_tile_of(k, eqn);
+
+	for (int32_t i = 0; i < t->n_ahead; i++)
+		if (t->ahead[i].tensor == tensor)
+			return true;
+	return false;
+}
+
+static bool prefetches_results(const loop_kernel *k, int32_t eqn)
+{
+	bool any = false;
+
+	for (int32_t i = 0; i < k->n_outputs; i++)
+		any |= prefetches(k, eqn, k->param[i]);
+	return any;
+}
+
 static bool streams(const loop_kernel *k, int32_t tensor)
 {
 	for (int32_t p = 0; p < k->n_outputs; p++)
@@ -248,6 +268,22 @@ static bool is_tile(const loop_node *t, int32_t pass)
 }
 
 /* Was done what the pass says, as far as the trees show? */
+static bool is_kept(const loop_decision *d)
+{
+	return decide_pass_of(d->kind) == DECIDE_PASS_KEEP ||
+	       d->kind == DECIDE_SQUARES_SHARED;
+}
+
+/* Do tiles prefetch lines of rows, or of results, or do these go past the caches? */
+static bool has_lines(const loop_kernel *k, const loop_decision *d)
+{
+	if (decide_pass_of(d->kind) == DECIDE_PASS_STREAM)
+		return streams(k, d->of);
+	if (decide_pass_of(d->kind) == DECIDE_PASS_RESULTS)
+		return prefetches_results(k, d->of);
+	return prefetches(k, d->of, loop_tile_of(k, d->of)->factor[0]->tensor);
+}
+
 static bool is_done(const struct facts *f, const loop_decision *d)
 {
 	const loop_kernel *k = f->k;
@@ -278,11 +314,8 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return is_taken[d->kind] && d->with >= 0 &&
 		       (f->lanes[d->with] & BIT(d->of)) != 0;
 	case DECIDE_PASS_SQUARES:
-		return stages(k,
-			d->kind == DECIDE_SQUARES_SHARED ? f->kept : f->turned,
-			d->of);
 	case DECIDE_PASS_KEEP:
-		return stages(k, f->kept, d->of);
+		return stages(k, is_kept(d) ? f->kept : f->turned, d->of);
 	case DECIDE_PASS_OWNERS:
 		return has_owners(k, d->of);
 	case DECIDE_PASS_CHUNKS:
@@ -306,8 +339,10 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return (f->spans & BIT(d->of)) != 0;
 	case DECIDE_PASS_CLIPS:
 		return (f->clips & BIT(d->of)) != 0;
+	case DECIDE_PASS_PIXELS:
+	case DECIDE_PASS_RESULTS:
 	case DECIDE_PASS_STREAM:
-		return streams(k, d->of);
+		return has_lines(k, d);
 	case DECIDE_PASS_ABREAST:
 		return (f->abreast & BIT(d->of)) != 0;
 	case DECIDE_PASS_ROWS:

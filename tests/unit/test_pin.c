@@ -50,6 +50,16 @@ static const char slid[] = "program { x: f32[1,64,56,56]  param w: f32[64,64,3,3
 static const char clipped[] = "program { x: f32[1,32,14,14]  param w: f32[48,32,3,3]\n"
 			      "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
 			      "  return y }";
+/* .. which the first cache does not hold: the next rows are prefetched */
+static const char pixels[] = "program { x: f32[1,256,14,14]  param w: f32[256,256,3,3]\n"
+			     "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
+			     "  return y }";
+/* sums of few terms, whose results are prefetched to be written */
+static const char stem[] = "program { x: f32[1,3,225,225]  w: f32[64,3,3,3]\n"
+			   "  b: f32[1,64,1,1]\n"
+			   "  y = conv(x, w, stride=2)\n"
+			   "  z = add(y, b)\n"
+			   "  return z }";
 /* weights in panels, which the tiles of 13 rows prefetch */
 static const char panels[] = "program { x: f32[1,256,7,7]  param w: f32[512,256,1,1]\n"
 			     "  y = conv(x, w)\n"
@@ -544,14 +554,14 @@ static void refuses(void **state)
 	assert_int_equal(bad, 0);
 }
 
-/* What tiles prefetch of weights; what they load again, because the sums leave no
- * registers. */
+/* What tiles prefetch of weights, of rows, and of results, to write them; what they load
+ * again, because the sums leave no registers. */
 static void prefetches(void **state)
 {
 	static const struct {
 		const char *program, *text, *code;
 	} all[] = {
-		{panels, " lines 1 ahead 688*(i_1/13) - 24*(i_2%86) + 2752 of",
+		{panels, " lines 1 ahead 688*(i_1/13) - 24*(i_2%86) + 2752 ahead(x, i_1 + 49*i_2 + 26) of",
 			"__builtin_prefetch(&q0["},
 		{clipped, " clip(i_2 + i_5 - 1, 0, 14) of",
 			"__asm__ __volatile__(\"\" : : : \"memory\");"},
@@ -560,6 +570,10 @@ static void prefetches(void **state)
 			"__builtin_prefetch(&p2["},
 		{whole_rows, " ahead(w, 128*i_0 + 8*i_2 + 1024) of",
 			"__builtin_prefetch(&p2["},
+		{pixels, " ahead(x, 14*i_1 + i_2 + 196*i_3 + 43) of",
+			"__builtin_prefetch(&p1["},
+		{stem, " held ahead(z, 12544*i_0 + 112*i_1 + i_2 + 16*(i_3%2) + 100352, 8 by 12544) of",
+			"], 1, 3);"},
 	};
 
 	(void)state;
