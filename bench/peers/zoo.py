@@ -307,19 +307,24 @@ def export(name, folder, legacy):
     os.replace(path + ".part", path)  # it is there when all of it is
 
 
+def need(what, modules):
+    """Ends with a message if a module is not installed."""
+    gone = [m for m in modules if importlib.util.find_spec(m) is None]
+    if gone:
+        complain("to %s this Python lacks %s: %s -m pip install %s" % (
+            what, ", ".join(gone), sys.executable, " ".join(gone)))
+        sys.exit(2)
+
+
 def export_all(names, folder, again, legacy):
     """Exports what is not there; the names of the models that are."""
     made = []
     wanted = [n for n in names if again or
               not os.path.exists(os.path.join(folder, n + ".onnx"))]
-    gone = [m for m in ("torch", "torchvision", "transformers", "onnx",
-                        "onnxscript", "numpy")
-            if wanted and importlib.util.find_spec(m) is None]
-    if gone:
-        complain("to export %s this Python lacks %s: %s -m pip install %s" % (
-            ", ".join(wanted), ", ".join(gone), sys.executable,
-            " ".join(gone)))
-        sys.exit(2)
+    if wanted:
+        need("export %s" % ", ".join(wanted), (
+            "torch", "torchvision", "transformers", "onnx", "onnxscript",
+            "numpy"))
     os.makedirs(folder, exist_ok=True)
     for name in names:
         try:
@@ -355,6 +360,7 @@ def draw_inputs(model, stem):
 
 def take(nets, folder, batch):
     """Puts models of other files into the folder; their names there."""
+    need("read %s" % ", ".join(nets), ("onnx", "numpy"))
     import onnx
     from nets import with_batch
 
@@ -466,6 +472,7 @@ class Ours:
             self.command += ["--input", k + "=" + f]
         self.env = dict(os.environ, TENON_THREADS=str(threads))
         self.out, self.why = out, ""
+        self.first = None  # the file of the first output
 
     def ask(self, n):
         r = subprocess.run(
@@ -475,7 +482,10 @@ class Ours:
             self.why = r.stderr.strip().splitlines()[-1:] or [
                 "exit code %d" % r.returncode]
             return None
-        return json.loads(r.stdout)["run_ms"] / 1e3
+        said = json.loads(r.stdout)
+        self.first = os.path.join(self.out, urllib.parse.quote(
+            said["outputs"][0]["name"], safe="") + ".npy")
+        return said["run_ms"] / 1e3
 
     def end(self):
         return self.why[0] if self.why else ""
@@ -494,14 +504,6 @@ def apart(ours, theirs):
     most = numpy.nanmax(numpy.abs(b), initial=0)
     d = float(numpy.nanmax(numpy.abs(a - b), initial=0))
     return d, d / most if most > 0 else d
-
-
-def first_output(path, folder):
-    """The file of a model's first output, as `tenon run --output` calls it."""
-    import onnx
-
-    name = onnx.load(path, load_external_data=False).graph.output[0].name
-    return os.path.join(folder, urllib.parse.quote(name, safe="") + ".npy")
 
 
 def rounds_of(players, rounds):
@@ -546,7 +548,7 @@ def measure(o, name, peers):
         theirs = os.path.join(d, "onnxruntime.npy")
         if "tenon" in times and os.path.exists(theirs):
             line["apart"], line["relative"] = apart(
-                first_output(path, d), theirs)
+                players[0].first, theirs)
             if not line["relative"] <= APART:
                 complain("%s: the outputs are %g of the greatest apart; %g is "
                          "allowed" % (name, line["relative"], APART))

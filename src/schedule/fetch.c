@@ -16,6 +16,9 @@
  * Pixels. Rows that are neighbours in memory have each term in another line, which another
  * core has written, and no processor foresees them: the tile prefetches a line of each
  * term, where a tile further on reads it.
+ *
+ * Results. A tile of few terms that stores what it has prefetches, to write them, lines
+ * that the next one stores.
  */
 #include "loop/tree.h"
 #include "schedule/local.h"
@@ -223,6 +226,15 @@ static void fetch_lines(struct fetch *f, const expr *y)
 	f->tile->behind = ix_const(f->k->s->x, f->m->few_ahead * f->m->line / size);
 }
 
+/* Is the copy made in the chunk itself? */
+static bool is_copied_here(const struct fetch *f, int32_t copy)
+{
+	for (const loop_node *u = f->rows; u != NULL; u = u->up)
+		if (computes(u, copy))
+			return true;
+	return false;
+}
+
 static void fetch_columns(struct fetch *f)
 {
 	const loop_kernel *k = f->k;
@@ -235,9 +247,8 @@ static void fetch_columns(struct fetch *f)
 		fetch_lines(f, y);
 		return;
 	}
-	for (const loop_node *u = f->rows->up; u != NULL; u = u->up)
-		if (computes(u, copy))
-			return; /* in a cache */
+	if (is_copied_here(f, copy)) /* in a cache */
+		return;
 	number_tiles(f);
 	fetch_copied(f, next_panel(f, f->rows->up), y);
 }
@@ -315,15 +326,6 @@ static void fetch_rows(struct fetch *f)
 		take_row(f, sum_of(f, f->with[n->row_var], mod(f, s, turns)));
 		add(f, x->tensor, x->form, 1, 0);
 	}
-}
-
-/* Is the copy made in the chunk itself? */
-static bool is_copied_here(const struct fetch *f, int32_t copy)
-{
-	for (const loop_node *u = f->rows; u != NULL; u = u->up)
-		if (computes(u, copy))
-			return true;
-	return false;
 }
 
 static void fetch_pixels(struct fetch *f)
