@@ -336,6 +336,8 @@ struct place_of {
 void lw_address(lowering *lw, struct place_of *p); /* varies, affine, stride */
 struct place_of lw_place_tensor(
 	lowering *lw, int32_t tensor, const ix_form *at, bool in_memory);
+/* .. where what reads it finds it: in a copy, if there is one of this tile */
+struct place_of lw_place_read(lowering *lw, int32_t tensor, const ix_form *at);
 struct place_of lw_place_buf(lowering *lw, int32_t n_buf, const ix_form *at);
 form lw_element(lowering *lw, const struct place_of *p, kern_val lane);
 /* as stored; guard: read where it holds, else 0; live: lanes, 0: all */

@@ -116,7 +116,7 @@ static val read(lowering *lw, const expr *e)
 	known = lw_stored_at(lw, e->tensor, e->form);
 	if (known != NULL)
 		return *known;
-	p = lw_place_tensor(lw, e->tensor, e->form, false);
+	p = lw_place_read(lw, e->tensor, e->form);
 	v = lw_load(lw, &p, guarded || p.guarded);
 	if (p.buf != NULL && loop_maker(lw->k, e->tensor, &q, &c) &&
 		lw->k->eqn[q].acc[c] != e->dtype)

@@ -137,6 +137,16 @@ struct place_of lw_place_tensor(
 	return p;
 }
 
+struct place_of lw_place_read(lowering *lw, int32_t tensor, const ix_form *at)
+{
+	const loop_kernel *k = lw->k;
+	int32_t kept = loop_kept(k, tensor), n = kept >= 0 ? k->buf_of[kept][0] : -1;
+
+	return n >= 0 && loop_is_staged(lw->k, &k->buf[n], at)
+		       ? lw_place_buf(lw, n, at)
+		       : lw_place_tensor(lw, tensor, at, false);
+}
+
 const val *lw_stored_at(lowering *lw, int32_t tensor, const ix_form *at)
 {
 	for (int32_t i = lw->def.n - 1; i >= 0; i--)

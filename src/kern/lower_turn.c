@@ -74,20 +74,69 @@ static void rows(const struct square *q)
 		left_over(q, i, end);
 }
 
+/* How far elements of the buffer are apart along the variable. */
+static int64_t stride_of(const loop_buf *b, int32_t var)
+{
+	for (int32_t i = 0; i < b->n_vars; i++)
+		if (b->var[i] == var)
+			return b->stride[i];
+	return 0;
+}
+
 static void find_strides(struct square *q, const expr *r)
 {
 	lowering *lw = q->lw;
-	int64_t rj = 0;
 
-	ix_stride(r->form, q->jv, lw->k->var[q->jv].extent, &q->step);
-	for (int32_t b = 0; b < q->to.buf->n_vars; b++) {
-		if (q->to.buf->var[b] == q->iv)
-			q->ri = q->to.buf->stride[b];
-		if (q->to.buf->var[b] == q->jv)
-			rj = q->to.buf->stride[b];
+	if (q->from.buf != NULL) {
+		q->step = stride_of(q->from.buf, q->jv);
+		if (stride_of(q->from.buf, q->iv) != 1)
+			lw_bug(lw, "a tile to be transposed lies across", "");
+	} else {
+		ix_stride(r->form, q->jv, lw->k->var[q->jv].extent, &q->step);
 	}
-	if (rj != 1)
+	q->ri = stride_of(q->to.buf, q->iv);
+	if (stride_of(q->to.buf, q->jv) != 1)
 		lw_bug(lw, "a transposed tile lies across", "");
+}
+
+/* All squares; at the end, fewer columns than a square has are copied one by one. */
+static void columns(const struct square *q, const struct span *js)
+{
+	lowering *lw = q->lw;
+	int32_t w = q->n->lanes;
+	kern_stmt s = {.lo = js->lo, .hi = js->hi, .step = w};
+	kern_stmt *c;
+
+	lw->var[q->jv] = lw_form_of(lw, kern_for_as(lw->b, &s, NULL));
+	if (js->len >= 0 && js->len % w == 0) {
+		rows(q);
+		lw_close(lw);
+		return;
+	}
+	c = kern_if(lw->b,
+		lw_inside(lw, lw_sub(lw, js->hi, lw->var[q->jv]), INT64_MIN, w).id, false);
+	left_over(q, lw->span[q->iv].lo, js->hi);
+	kern_else(lw->b, c);
+	rows(q);
+	lw_close(lw);
+	lw_close(lw);
+}
+
+/* .. or in one more square, some of whose columns are copied again: it comes first, so
+ * that a vector of columns which is read next was stored by one square. */
+static void columns_again(const struct square *q, const struct span *js)
+{
+	lowering *lw = q->lw;
+	int32_t w = q->n->lanes;
+	kern_stmt s = {.lo = js->lo,
+		.hi = lw_addc(lw, js->lo, js->len - js->len % w),
+		.step = w};
+
+	lw->var[q->jv] = lw_addc(lw, js->lo, js->len - w);
+	rows(q);
+	lw->var[q->jv] = lw_form_of(lw, kern_for_as(lw->b, &s, NULL));
+	rows(q);
+	lw_close(lw);
 }
 
 void lw_transpose(lowering *lw, const loop_node *n)
@@ -95,32 +144,23 @@ void lw_transpose(lowering *lw, const loop_node *n)
 	const loop_eqn *e = &lw->k->eqn[n->eqn];
 	const expr *r = e->body[0];
 	struct square q = {lw, n,
-		lw_place_tensor(lw, e->e->out[0], e->at, false),
-		lw_place_tensor(lw, r->tensor, r->form, true), n->var,
+		lw_place_buf(lw, lw->k->buf_of[n->eqn][0], e->at),
+		lw_place_tensor(
+			lw, r->tensor, r->form, loop_param(lw->k, r->tensor) >= 0),
+		n->var,
 		n->row_var >= 0 ? n->row_var : n->up->var, 0, 0};
-	struct span old = lw->span[q.jv], *js = &lw->span[q.jv];
+	struct span old = lw->span[q.jv], js;
 	form vi = lw->var[q.iv], vj = lw->var[q.jv];
 	int32_t w = n->lanes;
-	kern_stmt s = {.step = w};
 
 	find_strides(&q, r);
 	lw_narrow_to_need(lw, n); /* all or nothing */
-	s.lo = js->lo;
-	s.hi = js->hi;
-	lw->var[q.jv] = lw_form_of(lw, kern_for_as(lw->b, &s, NULL));
-	if (old.len < 0 || old.len % w != 0) {
-		form room = lw_sub(lw, js->hi, lw->var[q.jv]);
-		kern_stmt *c = kern_if(lw->b,
-			lw_inside(lw, room, INT64_MIN, w).id, false);
-
-		left_over(&q, lw->span[q.iv].lo, js->hi);
-		kern_else(lw->b, c);
-		rows(&q);
-		lw_close(lw);
-	} else {
-		rows(&q);
-	}
-	lw_close(lw);
+	js = lw->span[q.jv];
+	js.len = old.len;
+	if (n->n_needs == 0 && js.len > w && js.len % w != 0)
+		columns_again(&q, &js);
+	else
+		columns(&q, &js);
 	lw->span[q.jv] = old;
 	lw->var[q.iv] = vi;
 	lw->var[q.jv] = vj;

@@ -336,6 +336,9 @@ bool loop_writes_input(const loop_kernel *k);
 bool loop_maker(
 	const loop_kernel *k, int32_t tensor, int32_t *eqn, int32_t *comp);
 int32_t loop_param(const loop_kernel *k, int32_t tensor); /* -1: private */
+/* The stage that copies elements of a value which this kernel computes; -1: none. What
+ * reads the value reads that copy. */
+int32_t loop_kept(const loop_kernel *k, int32_t tensor);
 /* Bytes of a copy behind its last row, in which vectors may start. */
 int64_t loop_slack(const machine *m);
 /* The subscripts in the buffer of element `at` of its tensor. */

@@ -121,6 +121,18 @@ bool loop_maker(
 	return false;
 }
 
+int32_t loop_kept(const loop_kernel *k, int32_t tensor)
+{
+	int32_t made, comp;
+
+	if (!loop_maker(k, tensor, &made, &comp))
+		return -1;
+	for (int32_t i = made + 1; i < k->n_eqns; i++)
+		if (k->eqn[i].stage && k->eqn[i].e->out[0] == tensor)
+			return i;
+	return -1;
+}
+
 int32_t loop_param(const loop_kernel *k, int32_t tensor)
 {
 	int32_t i;

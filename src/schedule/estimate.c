@@ -98,12 +98,12 @@ static machine_access kind_of(const estimate *w, const loop_buf *b,
 /* The buffer of the kernel for the tensor, or NULL. */
 static const loop_buf *buffer_of(const estimate *w, int32_t tensor)
 {
-	int32_t eqn, comp;
+	int32_t eqn = loop_kept(w->k, tensor), comp = 0;
 
-	if (!loop_maker(w->k, tensor, &eqn, &comp) ||
-		w->k->buf_of[eqn][comp] < 0)
+	if (eqn < 0 && !loop_maker(w->k, tensor, &eqn, &comp))
 		return NULL;
-	return &w->k->buf[w->k->buf_of[eqn][comp]];
+	return w->k->buf_of[eqn][comp] < 0 ? NULL
+					   : &w->k->buf[w->k->buf_of[eqn][comp]];
 }
 
 static void add_read(estimate *w, const expr *e, loop_set vars, bool masked)

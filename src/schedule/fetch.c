@@ -18,7 +18,8 @@
  * term, where a tile further on reads it.
  *
  * Results. A tile of few terms that stores what it has prefetches, to write them, lines
- * that the next one stores.
+ * that the next one stores. So does a loop behind tiles that stores short rows which lie
+ * apart, as those of the filters of some pixels: a row further on.
  */
 #include "loop/tree.h"
 #include "schedule/local.h"
@@ -452,6 +453,95 @@ static void fetch_results(struct fetch *f)
 	}
 }
 
+/* ---- results of loops behind tiles ---- */
+
+struct row {
+	loop_kernel *k;
+	loop_node *n;	/* the loop over lanes */
+	int64_t extent; /* of a row */
+};
+
+/* Does a loop around, in one chunk, go on where a row ends, for long enough? */
+static bool goes_on(const struct row *r, const ix_form *at, int64_t enough)
+{
+	int64_t s;
+
+	for (const loop_node *u = r->n->up; u != NULL && !u->parallel; u = u->up)
+		if (u->kind == LOOP_FOR &&
+			ix_stride(at, u->var, r->k->var[u->var].extent, &s) && s > 0 &&
+			s < 2 * r->extent && s * walked(r->k, u) >= enough)
+			return true;
+	return false;
+}
+
+static bool is_prefetched(const loop_node *n, int32_t tensor)
+{
+	for (int32_t i = 0; i < n->n_ahead; i++)
+		if (n->ahead[i].tensor == tensor)
+			return true;
+	return false;
+}
+
+static void add_row(struct row *r, int32_t tensor, const ix_form *at, int64_t distance)
+{
+	loop_kernel *k = r->k;
+	loop_node *n = r->n;
+	loop_ahead *l = arena_array(k->a, loop_ahead, n->n_ahead + 1);
+
+	memcpy(l, n->ahead, (size_t)n->n_ahead * sizeof *l);
+	l[n->n_ahead] = (loop_ahead){.tensor = tensor,
+		.at = ix_addc(k->s->x, at, distance)};
+	n->ahead = l;
+	n->n_ahead++;
+}
+
+static void on_row(void *arg, const struct loop_access *a)
+{
+	struct row *r = arg;
+	loop_kernel *k = r->k;
+	const loop_node *n = r->n, *rows = n->up;
+	const sys_tensor *t = &k->s->tensor.at[a->tensor];
+	int64_t size = (int64_t)dtype_size(t->dtype), most = k->machine->schedule.ahead_bytes;
+	int32_t out = loop_param(k, a->tensor);
+	int64_t s;
+
+	if (!a->write || out < 0 || k->stream[out] || ix_has_fun(a->at) ||
+		r->extent * size > most || is_prefetched(n, a->tensor) ||
+		!ix_stride(a->at, n->var, k->var[n->var].extent, &s) || s != 1 ||
+		!ix_stride(a->at, rows->var, k->var[rows->var].extent, &s) ||
+		s < k->machine->product.line / size)
+		return;
+	if (t->numel * size <= k->machine->memory[MACHINE_L1].bytes) {
+		loop_decide(k, DECIDE_RESULTS_NEAR, a->leaf->eqn, -1, t->numel * size, 0);
+		return;
+	}
+	if (r->extent * size < k->machine->product.result_row) { /* shares lines with others */
+		loop_decide(k, DECIDE_RESULTS_SHORT, a->leaf->eqn, -1, r->extent * size,
+			k->machine->product.result_row);
+		return;
+	}
+	if (goes_on(r, a->at, most / size)) {
+		loop_decide(k, DECIDE_RESULTS_FORESEEN, a->leaf->eqn, -1, r->extent, 0);
+		return;
+	}
+	loop_decide(k, DECIDE_RESULTS_ROW, a->leaf->eqn, -1, most / (r->extent * size), 0);
+	add_row(r, a->tensor, a->at, s * (most / (r->extent * size)));
+}
+
+/* What loops behind tiles store in rows that no processor foresees. */
+static void fetch_rows_behind(loop_kernel *k, loop_node *n)
+{
+	struct row r = {.k = k, .n = n};
+
+	for (int32_t i = 0; i < n->n_child; i++)
+		fetch_rows_behind(k, n->child[i]);
+	if (n->kind != LOOP_FOR || n->lanes <= 1 || n->held > 0 || n->up == NULL ||
+		n->up->kind != LOOP_FOR || n->up->parallel)
+		return;
+	r.extent = walked(k, n);
+	loop_each_access(k, n, on_row, &r);
+}
+
 /* ---- tiles ---- */
 
 static bool find_tile(struct fetch *f, loop_kernel *k, loop_node *n)
@@ -506,4 +596,7 @@ void loop_fetch_tiles(loop_kernel *k)
 void loop_fetch_results(loop_kernel *k)
 {
 	fetch_all(k, true);
+	for (int32_t p = 0; p < k->n_phases && k->machine->block.warps <= 1; p++)
+		for (int32_t i = 0; i < k->phase[p].n_roots && k->phase[p].tiles; i++)
+			fetch_rows_behind(k, k->phase[p].root[i]);
 }

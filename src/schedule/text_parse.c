@@ -247,16 +247,17 @@ static void parse_copy(struct parse *p, const lex_token *at)
 static void parse_keep(struct parse *p, const lex_token *at)
 {
 	loop_kernel *k = p->k;
-	int32_t t = tensor(p);
+	int32_t t = tensor(p), eqn, comp;
 	const ix_form *f;
 
 	lex_need(p->l, "at");
 	f = form(p);
-	fail_if(p, ix_has_fun(f) || loop_param(k, t) < 0 ||
+	fail_if(p, ix_has_fun(f) || loop_kept(k, t) >= 0 ||
+			loop_maker(k, t, &eqn, &comp) == (loop_param(k, t) >= 0) ||
 			!loop_covers(k, t, f, loop_form_vars(f)) ||
 			k->n_eqns >= 63,
 		at, "change",
-		"keep needs a tensor in memory, and an index that reaches each of its "
+		"keep needs an input or a value that is in no memory, and an index that reaches each of its "
 		"elements once");
 	loop_add_stage(k, t, f);
 	refresh(p);

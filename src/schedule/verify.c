@@ -379,17 +379,28 @@ void loop_schedule_verify(loop_kernel *k)
 }
 
 /* What a turn writes are neighbours in the copy: lanes walk it next. */
+/* How far the elements of a buffer are apart along var; 0: they are in none, or the same. */
+static int64_t stride_in(const loop_kernel *k, int32_t b, int32_t var)
+{
+	for (int32_t i = 0; b >= 0 && i < k->buf[b].n_vars; i++)
+		if (k->buf[b].var[i] == var)
+			return k->buf[b].stride[i];
+	return 0;
+}
+
 static void turn_location(struct sv *v, const loop_node *n)
 {
 	const loop_kernel *k = v->k;
 	int32_t var = n->row_var >= 0 ? n->row_var : n->up->var;
-	int32_t b = k->buf_of[n->eqn][0];
-	int64_t stride = 0;
+	int32_t of = k->eqn[n->eqn].e->out[0], eqn, comp;
 
-	for (int32_t i = 0; b >= 0 && i < k->buf[b].n_vars; i++)
-		if (k->buf[b].var[i] == var)
-			stride = k->buf[b].stride[i];
-	if (stride != (k->eqn[n->eqn].group > 0 ? k->eqn[n->eqn].group : 1))
+	if (loop_kept(k, of) == n->eqn && loop_maker(k, of, &eqn, &comp) &&
+		stride_in(k, k->buf_of[eqn][comp], n->var) != 1)
+		verify_fail(v, n, "turn",
+			"the elements of %s must be neighbours in its array along %s",
+			k->s->tensor.at[of].name, verify_var(v, n->var));
+	if (stride_in(k, k->buf_of[n->eqn][0], var) !=
+		(k->eqn[n->eqn].group > 0 ? k->eqn[n->eqn].group : 1))
 		verify_fail(v, n, "turn",
 			"the elements of the copy must be neighbours along %s: "
 			"the loop over it that reads them needs lanes",

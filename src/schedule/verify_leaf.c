@@ -432,10 +432,12 @@ static void check_turn(struct sv *v, const loop_node *n)
 		return;
 	}
 	if ((!e->stage && !e->pack) || x->kind != EX_READ ||
-		ix_has_fun(x->form) || loop_param(k, x->tensor) < 0)
+		ix_has_fun(x->form) ||
+		(loop_param(k, x->tensor) < 0 && loop_kept(k, x->tensor) != n->eqn))
 		verify_fail(v, n, "turn", 
-			"only a copy of a tensor in memory can be turned");
-	if (!ix_stride(x->form, n->var, k->var[n->var].extent, &s) || s != 1)
+			"only a copy of a tensor in memory, or of a sum, can be turned");
+	if (loop_param(k, x->tensor) >= 0 &&
+		(!ix_stride(x->form, n->var, k->var[n->var].extent, &s) || s != 1))
 		verify_fail(v, n, "turn", 
 			"the elements of %s must be neighbours in memory along %s",
 			k->s->tensor.at[x->tensor].name, verify_var(v, n->var));
@@ -685,7 +687,10 @@ static void check_keep(struct sv *v, const struct sv_leaf *l)
 	loop_kernel *k = v->k;
 	const loop_eqn *e = &k->eqn[l->n->eqn];
 	const loop_node *block = l->n->up;
+	bool sum = loop_kept(k, e->e->out[0]) == l->n->eqn;
 
+	if (sum && l->n->kind != LOOP_STAGE)
+		verify_fail(v, l->n, "turn", "a copy of a value that is in no memory must be turned");
 	while (block != NULL && (block->kind != LOOP_BLOCK ||
 					(e->left & BIT(block->var)) == 0))
 		block = block->up;
@@ -699,6 +704,9 @@ static void check_keep(struct sv *v, const struct sv_leaf *l)
 			reads_own_span(v, l, r))
 			continue;
 		late = both != NULL && r->n->order < l->n->order;
+		/* there is no memory to read it from */
+		if (sum)
+			late |= block == NULL || !loop_is_below(r->n, block);
 		if (l->n->kind == LOOP_STMT)
 			late |= block == NULL || !loop_is_below(r->n, block) ||
 				(both != block &&

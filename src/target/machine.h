@@ -131,6 +131,9 @@ typedef struct machine_product {
 	int32_t few_tiles;     /* one above the other that have all rows, at most */
 	int32_t few_ahead;     /* lines of y that are prefetched ahead of a tile */
 	int32_t result_terms;  /* of sums, at most, whose results are prefetched to be written */
+	int32_t result_row;    /* bytes of a row, at least, which is prefetched to be written */
+	int32_t turned_bytes;  /* of sums, of which squares are turned at a time */
+	int32_t turned_rows;   /* of sums, at least, of which squares are turned for what follows */
 	int32_t pixels_ahead;  /* tiles ahead of which lines of neighbouring rows are prefetched */
 	int32_t few_rows_longest;
 	int32_t along_rows; /* at most, whose sums are in lanes: columns abreast, at most */

@@ -210,6 +210,12 @@ static const struct row {
 		" w: f32[256,256]  r: f32[256,576]\n m = matmul(x, w)\n"
 		" t = transpose(r, perm=[1,0])\n o = add(m, t)\n return o }",
 		"cuda/sm_90"},
+	{DECIDE_SQUARES_SUMS, 16, -1, "program { x: f32[1,64,112,112]\n"
+		" param w: f32[128,64,3,3]  b: f32[1,128,1,1]\n"
+		" y = conv(x, w, lo=[1,1], hi=[1,1])\n o = add(y, b)\n return o }", NULL},
+	{DECIDE_SQUARES_FEW, 28, 64, "program { x: f32[4,256,56,56]\n"
+		" param w: f32[512,256,1,1]  b: f32[1,512,1,1]\n"
+		" y = conv(x, w, stride=[2,2])\n o = add(y, b)\n return o }", NULL},
 	{DECIDE_SQUARES_DTYPE, 2, -1, "program { x: f16[512,384]\n"
 		" y = transpose(x, perm=[1,0])\n z = add(y, 1.0)\n return z }",
 		NULL},
@@ -375,6 +381,15 @@ static const struct row {
 	{DECIDE_RESULTS_FEW, 2, 3, "program { x: f32[1,2,224,224]  w: f32[64,2,2,2]\n"
 		" b: f32[1,64,1,1]\n y = conv(x, w)\n"
 		" o = add(y, b)\n return o }", NULL},
+	{DECIDE_RESULTS_ROW, 4, -1, "program { x: f32[1,3,224,224]  w: f32[64,3,7,7]\n"
+		" b: f32[1,64,1,1]\n y = conv(x, w, stride=[2,2], lo=[3,3], hi=[3,3])\n"
+		" o = add(y, b)\n return o }", NULL},
+	{DECIDE_RESULTS_FORESEEN, 112, -1, "program { x: f32[1,128,112,112]\n"
+		" param w: f32[128,128,3,3]  b: f32[1,128,1,1]\n"
+		" y = conv(x, w, lo=[1,1], hi=[1,1])\n o = add(y, b)\n return o }", NULL},
+	{DECIDE_RESULTS_SHORT, 112, 256, "program { x: f32[4,256,56,56]\n"
+		" param w: f32[512,256,1,1]  b: f32[1,512,1,1]\n"
+		" y = conv(x, w, stride=[2,2])\n o = add(y, b)\n return o }", NULL},
 	{DECIDE_STREAM_TAKEN, 64 << 20, -1, "program { x: f32[16777216]\n"
 		" o = exp(x)\n return o }", NULL},
 	{DECIDE_WIDE_TAKEN, 8, 2, "program { x: bf16[1000,1000]\n"

@@ -206,10 +206,31 @@ static bool prefetches(const loop_kernel *k, int32_t eqn, int32_t tensor)
 	return false;
 }
 
+/* Does a loop of the statement prefetch elements of its result? */
+static bool prefetches_own(const loop_kernel *k, const loop_node *n, int32_t eqn)
+{
+	bool asks = false, has = false;
+
+	for (int32_t i = 0; i < n->n_ahead; i++)
+		asks |= n->ahead[i].tensor == k->eqn[eqn].e->out[0];
+	for (int32_t i = 0; i < n->n_child; i++) {
+		has |= n->child[i]->kind == LOOP_STMT && n->child[i]->eqn == eqn;
+		if (prefetches_own(k, n->child[i], eqn))
+			return true;
+	}
+	return asks && has;
+}
+
 static bool prefetches_results(const loop_kernel *k, int32_t eqn)
 {
+	const loop_phase *ph = &k->phase[k->n_phases - 1];
 	bool any = false;
 
+	if (loop_tile_of(k, eqn) == NULL) { /* a statement behind tiles */
+		for (int32_t i = 0; i < ph->n_roots; i++)
+			any |= prefetches_own(k, ph->root[i], eqn);
+		return any;
+	}
 	for (int32_t i = 0; i < k->n_outputs; i++)
 		any |= prefetches(k, eqn, k->param[i]);
 	return any;

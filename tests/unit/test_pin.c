@@ -28,6 +28,11 @@ static const char own[] = "program { q: bf16[2,128,32]  k: bf16[2,128,32]\n"
 			  "  v: bf16[2,128,32]\n"
 			  "  o = attention(q, k, v, causal=true, scale=1)\n"
 			  "  return o }";
+#define SQUARES "              turn stage#4 along i_0 against i_2 lanes 16\n"
+#define TURNED \
+	"              for i_0 < 128 {\n" \
+	"                for i_2 < 112 lanes 16 unroll 1 ahead(z, 12544*i_0 + 112*i_1 + i_2 + 50176) {\n" \
+	"                  do add#1\n                }\n              }\n"
 #define SCALED "sel(was.8[128*i_0 + i_1] == -inf, 0, x0 * rescale.11[128*i_0 + i_1])\n"
 #define SCALE_Z \
 	"            for i_1 < 128 lanes 16 unroll 1 {\n" \
@@ -54,6 +59,12 @@ static const char clipped[] = "program { x: f32[1,32,14,14]  param w: f32[48,32,
 static const char pixels[] = "program { x: f32[1,256,14,14]  param w: f32[256,256,3,3]\n"
 			     "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
 			     "  return y }";
+/* .. whose sums are turned for what follows, and whose results are prefetched */
+static const char behind[] = "program { x: f32[1,64,112,112]  param w: f32[128,64,3,3]\n"
+			     "  b: f32[128,1,1]\n"
+			     "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
+			     "  z = add(y, b)\n"
+			     "  return z }";
 /* sums of few terms, whose results are prefetched to be written */
 static const char stem[] = "program { x: f32[1,3,225,225]  w: f32[64,3,3,3]\n"
 			   "  b: f32[1,64,1,1]\n"
@@ -223,6 +234,22 @@ static const struct edit {
 		"once"},
 	{"another tensor kept", turn, "at i_0 + 384*i_1",
 		"at i_0 + 384*i_1 + 1", "change"},
+	{"sums turned the other way", behind, "turn stage#4 along i_0 against i_2",
+		"turn stage#4 along i_2 against i_0", "turn"},
+	{"no square of sums", behind, "              turn stage#4 along i_0 against i_2 lanes 16\n",
+		"", "once"},
+	{"squares behind what reads them", behind, SQUARES TURNED, TURNED SQUARES, "order"},
+	{"more columns read than turned", behind, SQUARES,
+		"              block i_0 < 128 by 16 {\n" SQUARES "              }\n", "order"},
+	{"sums copied one by one", behind, SQUARES,
+		"              for i_0 < 128 {\n                for i_2 < 112 {\n"
+		"                  do stage#4\n                }\n              }\n", "turn"},
+	{"other sums kept", behind, "keep y at 12544*i_0 + 112*i_1",
+		"keep y at 12544*i_0 + 112*i_1 + 1", "change"},
+	{"a result kept", behind, "keep y at", "keep z at", "change"},
+	{"sums kept twice", behind, "keep y at 12544*i_0 + 112*i_1 + i_2\n",
+		"keep y at 12544*i_0 + 112*i_1 + i_2\n  keep y at 12544*i_0 + 112*i_1 + i_2\n",
+		"change"},
 	{"axes that are not one", conv, "join i_1, i_2", "join i_2, i_1",
 		"change"},
 	{"a guard dropped", conv, "inside(i_5 + i_6%12 - 1, 0, 12)",
@@ -514,7 +541,7 @@ static void pin(arena *a, void *arg)
 static void reads_back(void **state)
 {
 	const char *const all[] = {sum, turn, conv, scan, norm, late, half,
-		mask, keys, both, held, own, near, panels, in_place, whole_rows, slid, clipped, few};
+		mask, keys, both, held, own, near, panels, in_place, whole_rows, slid, clipped, few, behind};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -572,6 +599,8 @@ static void prefetches(void **state)
 			"__builtin_prefetch(&p2["},
 		{pixels, " ahead(x, 14*i_1 + i_2 + 196*i_3 + 43) of",
 			"__builtin_prefetch(&p1["},
+		{behind, " unroll 1 ahead(z, 12544*i_0 + 112*i_1 + i_2 + 50176) {",
+			"], 1, 3);"},
 		{stem, " held ahead(z, 12544*i_0 + 112*i_1 + i_2 + 16*(i_3%2) + 100352, 8 by 12544) of",
 			"], 1, 3);"},
 	};

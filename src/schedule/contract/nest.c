@@ -641,6 +641,15 @@ static void put_behind(contract *c, const contract_product *p, loop_node *body)
 		loop_node_adopt(c->k->a, j, p->behind.at[i]);
 	if (j->n_child == 0)
 		return;
+	if (contract_turns_sums(c, p)) {
+		rows = (p->rows | p->others) & ~BIT(p->i);
+		j->var = p->i;
+		loop_take_lanes(c->k, j);
+		j = contract_turned_columns(c, p, j);
+		loop_node_adopt(c->k->a, body,
+			around(c, rows, around(c, p->columns & ~BIT(p->j), j)));
+		return;
+	}
 	if (!p->slides) {
 		contract_put(c, body, around(c, all & ~BIT(last), j));
 		return;
