@@ -476,7 +476,19 @@ static int64_t whole_groups(int64_t n, int64_t group)
 	return contract_ceil(n, group) * group;
 }
 
-/* Chooses equal tiles, and panels that fit the first caches. */
+/* May the last tile of rows be lower than the others? 13 of 49 pixels, not 7; 13 of 64
+ * rows, not 8. Sums of few terms store as long as they compute, in whole tiles. */
+static bool may_be_uneven(const contract *c, const contract_product *p)
+{
+	const machine *m = c->k->machine;
+
+	return p->turned ||
+	       (p->dot == 0 && m->block.warps <= 1 &&
+		       contract_extent(c, p->i) >= m->product.uneven_rows &&
+		       elements(c, p->sums) > m->product.result_terms);
+}
+
+/* Chooses tiles, equal ones if they are high, and panels that fit the first caches. */
 void contract_sizes(contract *c, contract_product *p)
 {
 	const machine *m = c->k->machine;
@@ -496,7 +508,7 @@ void contract_sizes(contract *c, contract_product *p)
 	size = contract_factor_bytes(c, p);
 	fit = p->dot > 0 ? contract_dot_rows(c, p) : contract_most_rows(c->k);
 	p->tile = contract_equal(contract_extent(c, p->i), fit);
-	if (p->turned && p->tile < fit * m->product.tile_quarters / 4) /* 13 of 49 pixels, not 7 */
+	if (p->tile < fit * m->product.tile_quarters / 4 && may_be_uneven(c, p))
 		p->tile = near_equal(contract_extent(c, p->i), fit);
 	if (m->block.warps > 1 && !p->turned) {
 		size_shared(c, p, rest);
