@@ -56,7 +56,7 @@
 		.near_part = 32, .line = 64, .ways = 8, .steady_part = 4, .fetch_products = 8, .thin = 2, \
 		.copy_chunks = 16, .max_whole = 64 << 20, .column_chunks = 16, \
 		.copied_chunks = 8, .row_chunks = 8, .shared_cycles = 135, .chunk_panels = 4, .few_chunks = 8, .few_tiles = 4, .few_ahead = 8, .pixels_ahead = 2, .result_terms = 128, \
-		.result_row = 256, .uneven_rows = 64, .turned_rows = 64, .turned_bytes = 8192, \
+		.result_row = 256, .uneven_rows = 64, .uneven_work = 64 << 20, .turned_rows = 64, .turned_bytes = 8192, \
 		.few_rows_longest = 28, .along_rows = 4, .along_columns = 4, .block_most = 128, .block_chunks = 8,  \
 		.enough_pieces = (enough), .cut_chunks = (wanted), .least_piece = (least),      \
 		.piece_chunks = 16, .full_lanes = 85, .turn_gain = 10,         \
@@ -496,6 +496,7 @@ static const struct fact {
 	SIZE(product.result_terms, "nets"),
 	SIZE(product.result_row, "nets"),
 	SIZE(product.uneven_rows, "contract"),
+	SIZE(product.uneven_work, "nets"),
 	SIZE(product.turned_rows, "nets"),
 	SIZE(product.turned_bytes, "nets"),
 	SIZE(product.few_rows_longest, "contract"),

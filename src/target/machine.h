@@ -133,6 +133,7 @@ typedef struct machine_product {
 	int32_t result_terms;  /* of sums, at most, whose results are prefetched to be written */
 	int32_t result_row;    /* bytes of a row, at least, which is prefetched to be written */
 	int32_t uneven_rows;   /* at least, of which the last tile may be lower */
+	int64_t uneven_work;   /* .. and multiplications, at least */
 	int32_t turned_bytes;  /* of sums, of which squares are turned at a time */
 	int32_t turned_rows;   /* of sums, at least, of which squares are turned for what follows */
 	int32_t pixels_ahead;  /* tiles ahead of which lines of neighbouring rows are prefetched */

@@ -477,15 +477,20 @@ static int64_t whole_groups(int64_t n, int64_t group)
 }
 
 /* May the last tile of rows be lower than the others? 13 of 49 pixels, not 7; 13 of 64
- * rows, not 8. Sums of few terms store as long as they compute, in whole tiles. */
+ * rows, not 8, if the product is worth the time in which code of two heights is compiled.
+ * Sums of few terms store as long as they compute, in whole tiles. */
 static bool may_be_uneven(const contract *c, const contract_product *p)
 {
 	const machine *m = c->k->machine;
+	int64_t work = elements(c, p->rows), terms = elements(c, p->sums);
 
-	return p->turned ||
-	       (p->dot == 0 && m->block.warps <= 1 &&
-		       contract_extent(c, p->i) >= m->product.uneven_rows &&
-		       elements(c, p->sums) > m->product.result_terms);
+	if (p->turned || p->dot > 0 || m->block.warps > 1)
+		return p->turned;
+	return contract_extent(c, p->i) >= m->product.uneven_rows &&
+	       terms > m->product.result_terms &&
+	       (!mul_ok(work, terms, &work) ||
+		       !mul_ok(work, elements(c, p->columns | p->others), &work) ||
+		       work >= m->product.uneven_work);
 }
 
 /* Chooses tiles, equal ones if they are high, and panels that fit the first caches. */
