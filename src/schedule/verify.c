@@ -378,7 +378,6 @@ void loop_schedule_verify(loop_kernel *k)
 	verify_copies(&v);
 }
 
-/* What a turn writes are neighbours in the copy: lanes walk it next. */
 /* How far the elements of a buffer are apart along var; 0: they are in none, or the same. */
 static int64_t stride_in(const loop_kernel *k, int32_t b, int32_t var)
 {
@@ -388,6 +387,8 @@ static int64_t stride_in(const loop_kernel *k, int32_t b, int32_t var)
 	return 0;
 }
 
+/* What a turn writes are neighbours in the copy: lanes walk it next. Sums that it reads are
+ * neighbours in their array. */
 static void turn_location(struct sv *v, const loop_node *n)
 {
 	const loop_kernel *k = v->k;

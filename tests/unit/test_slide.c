@@ -2,7 +2,8 @@
  * test_slide.c: convolutions whose pixels are rows of tiles (contract/slide.c) equal
  * their slow meaning: strides, dilation, borders on one side, on some axes or on
  * none, groups, one to three axes, on vectors of 64 and 32 bytes; with infinities and
- * NaN beside borders, then with sums in several blocks and chunks in another order.
+ * NaN beside borders, then with sums in several blocks and chunks in another order. Where
+ * something follows the sums, squares of them are turned for it (contract/behind.c).
  */
 #include "unit.h"
 #include "system_parse.h"
@@ -28,6 +29,14 @@ static const struct slid {
 	 "w[288*f + 9*c + 3*k_0 + k_1], 0) for c:32, k_0:3, k_1:3\n"
 	 " add b#1: z[i:8640] = y[i] + r[i]\n relu c#2: q[i:8640] = relu(z[i])\n"
 	 " return q\n}\n", ALWAYS, 2},
+	/* rows of some squares, and of a part of one */
+	{"system {\n x: f32[1,90,5,71] input 0\n w: f32[46,90,1,3] input 1\n"
+	 " r: f32[1,46,5,71] input 2\n y: f32[1,46,5,71]\n z: f32[1,46,5,71]\n"
+	 " q: f32[1,46,5,71]\n conv a#0: y[f:46, y_0:5, y_1:71] += "
+	 "sel(inside(y_1 + k - 1, 0, 71), x[71*y_0 + y_1 + 355*c + k - 1] * "
+	 "w[270*f + 3*c + k], 0) for c:90, k:3\n"
+	 " add b#1: z[i:16330] = y[i] + r[i]\n relu c#2: q[i:16330] = relu(z[i])\n"
+	 " return q\n}\n", ALWAYS, 0},
 	/* one axis, dilated */
 	{"system {\n x: f32[1,90,70] input 0\n w: f32[46,90,3] input 1\n"
 	 " y: f32[1,46,70]\n conv a#0: y[f:46, z:70] += "
@@ -157,20 +166,23 @@ static int32_t clips_below(const loop_node *n)
 	return clips;
 }
 
-/* Are pixels rows of the tiles? *clips: of those. */
-static bool is_slid(
-	arena *a, ir_system *s, fuse_plan *p, const machine *m, int32_t *clips)
+/* Are pixels rows of the tiles? *clips: of those; *turned: are squares of sums turned? */
+static bool is_slid(arena *a, ir_system *s, fuse_plan *p, const machine *m,
+	int32_t *clips, bool *turned)
 {
 	bool found = false;
 
 	*clips = 0;
+	*turned = false;
 
 	for (int32_t i = 0; i < p->kernel.n; i++) {
 		loop_kernel *k = loop_build(a, s, p->kernel.at[i], false);
 
 		loop_schedule(k, m);
-		for (int32_t d = 0; d < k->decision.n; d++)
+		for (int32_t d = 0; d < k->decision.n; d++) {
 			found |= k->decision.at[d].kind == DECIDE_TURN_SLIDE;
+			*turned |= k->decision.at[d].kind == DECIDE_SQUARES_SUMS;
+		}
 		for (int32_t j = 0; j < k->n_phases; j++)
 			for (int32_t r = 0; r < k->phase[j].n_roots; r++)
 				*clips += clips_below(k->phase[j].root[r]);
@@ -204,9 +216,11 @@ static void run_on(arena *a, const struct job *j, ir_system *s,
 		     (j->of->taken == IF_LARGE && j->data == SPECIAL);
 	const fuse_options f = {0};
 	fuse_plan *p;
+	bool turned, follows = strstr(j->of->text, "relu") != NULL;
 	int32_t clips;
 	void **got;
 
+	m.product.turned_rows = 4;
 	if (!wide) /* as if its registers held enough rows */
 		m.product.slide_pixels = (16 - 4) / 2;
 	if (j->data == SPECIAL) { /* sums are in several blocks */
@@ -221,9 +235,11 @@ static void run_on(arena *a, const struct job *j, ir_system *s,
 			compare(&s->tensor.at[s->output.at[i]],
 				want[s->output.at[i]], got[s->output.at[i]]);
 	}
-	if (is_slid(a, s, p, &m, &clips) != taken)
+	if (is_slid(a, s, p, &m, &clips, &turned) != taken)
 		fail_msg("pixels are%s rows of %s", taken ? " not" : "",
 			j->of->text);
+	if (turned != (taken && follows))
+		fail_msg("sums are%s turned: %s", follows ? " not" : "", j->of->text);
 	if (wide && clips != j->of->clips)
 		fail_msg("%d clips, not %d: %s", clips, j->of->clips, j->of->text);
 }
@@ -265,12 +281,13 @@ static void no_vectors(arena *a, void *arg)
 	ir_system *s = ir_system_parse(a, ix_new(a), text, strlen(text), "t");
 	fuse_plan *p;
 	int32_t clips;
+	bool turned;
 
 	(void)arg;
 	s->tensor.at[s->input.at[1]].steady = true;
 	p = fuse_partition(a, s, m, &f);
-	assert_false(is_slid(a, s, p, m, &clips));
-	assert_true(is_slid(a, s, p, machine_find("c/sse"), &clips));
+	assert_false(is_slid(a, s, p, m, &clips, &turned));
+	assert_true(is_slid(a, s, p, machine_find("c/sse"), &clips, &turned));
 }
 
 static void test_no_vectors(void **state)

@@ -190,12 +190,12 @@ int64_t contract_equal(int64_t n, int64_t most);
 /* along.c: of a kernel without tiles: puts loops over few rows into those over columns,
  * where contract_goes_along */
 void contract_put_rows_inside(loop_kernel *k);
-/* few.c: one row, of a copy of y that is kept, or read once: sets lone and few */
 /* behind.c: should what follows the sums read squares of them that were turned? Says why
  * not. Then: the loop over rows, in one over columns, which are turned before. */
 bool contract_turns_sums(const contract *c, const contract_product *p);
 loop_node *contract_turned_columns(
 	contract *c, const contract_product *p, loop_node *rows);
+/* few.c: one row, of a copy of y that is kept, or read once: sets lone and few */
 void contract_find_lone(contract *c, contract_product *p);
 /* Sizes for few rows: tiles, and blocks of columns. */
 void contract_size_few(contract *c, contract_product *p);
