@@ -444,51 +444,6 @@ static void by_clamp(struct ask *q, const kern_value *x)
 		3);
 }
 
-/* An element of an array that holds indices of one check. */
-static uint64_t reach_of_load(const kern_range *r, const kern_value *x)
-{
-	int32_t n = r->checked[x->at.array];
-	const kern_check *c;
-	uint64_t lo, hi;
-
-	if (n < 1 || n > r->k->check.n)
-		return KERN_BEYOND;
-	c = &r->k->check.at[n - 1];
-	lo = c->lo < 0 ? -(uint64_t)c->lo : (uint64_t)c->lo;
-	hi = c->hi < 0 ? -(uint64_t)c->hi : (uint64_t)c->hi;
-	return lo > hi ? lo : hi;
-}
-
-static uint64_t reach_of(const kern_range *r, kern_val v)
-{
-	const kern_value *x = kern_at(r->k, v);
-
-	if (v < r->n_loop)
-		return r->reach[v];
-	if (x->op == KERN_LOAD)
-		return reach_of_load(r, x);
-	return x->form[0] != NULL ? kern_reach(r, x->form[0]) : KERN_BEYOND;
-}
-
-uint64_t kern_reach(const kern_range *r, const kern_form *f)
-{
-	uint64_t n = 0, c;
-
-	if (r->reach == NULL || f == NULL)
-		return 0;
-	n = f->c0 < 0 ? -(uint64_t)f->c0 : (uint64_t)f->c0;
-	for (int32_t i = 0; i < f->n && n < KERN_BEYOND; i++) {
-		uint64_t x = reach_of(r, f->t[i].v);
-
-		c = f->t[i].coef < 0 ? -(uint64_t)f->t[i].coef
-				     : (uint64_t)f->t[i].coef;
-		if (x > (KERN_BEYOND - n) / c)
-			return KERN_BEYOND;
-		n += c * x;
-	}
-	return n < KERN_BEYOND ? n : KERN_BEYOND;
-}
-
 /* May f exceed 64 bits, for all that conditions say of its values? */
 static bool may_wrap(struct ask *q, const kern_form *f)
 {
@@ -763,6 +718,28 @@ static int64_t scaled(
 	return best;
 }
 
+/* .. where two values are quotients of one number; INT64_MAX: there are none such. */
+static int64_t by_pair(kern_range *r, const kern_form *f, int64_t goal)
+{
+	const kern_form *g = kern_without_pair(r, f);
+	int64_t step = 0, rest, best;
+
+	if (g == NULL)
+		return INT64_MAX;
+	rest = g->c0;
+	for (int32_t i = 0; i < g->n; i++)
+		step = gcd_i64(step, g->t[i].coef);
+	if (step == 0)
+		return rest;
+	/* what is left has steps of more than 1, perhaps */
+	best = kern_most(r, kern_exact(r->k, kern_form_addc(r->k, g, -rest), step),
+		goal == INT64_MIN || !add_ok(goal, -rest, &goal) ? INT64_MIN
+								   : floor_div(goal, step));
+	return best != INT64_MAX && mul_ok(best, step, &best) && add_ok(best, rest, &best)
+		       ? best
+		       : INT64_MAX;
+}
+
 int64_t kern_most(kern_range *r, const kern_form *f, int64_t goal)
 {
 	int64_t best;
@@ -770,6 +747,8 @@ int64_t kern_most(kern_range *r, const kern_form *f, int64_t goal)
 
 	r->budget = steps_of(r);
 	best = most(r, f, goal, 0);
+	if (best > goal)
+		best = smaller(best, by_pair(r, f, goal));
 	while (best > goal) {
 		const kern_form *g = rewritten(r, f, &at);
 

@@ -43,13 +43,22 @@ void kern_range_loop(kern_range *r, const kern_stmt *s); /* of s's values */
 /* The largest value of f that is known; INT64_MAX: none. Stops at goal. */
 int64_t kern_most(kern_range *r, const kern_form *f, int64_t goal);
 int64_t kern_least(kern_range *r, const kern_form *f, int64_t goal);
+
+/* Is f known to be a multiple of m? */
+bool kern_is_multiple(kern_range *r, const kern_form *f, int64_t m);
+
+/* ---- range_reach.c ---- */
+
 /* The absolute value of f is at most that, whatever holds; larger ones than 64
  * bits hold are KERN_BEYOND. */
 #define KERN_BEYOND (UINT64_C(1) << 63)
 uint64_t kern_reach(const kern_range *r, const kern_form *f);
 
-/* Is f known to be a multiple of m? */
-bool kern_is_multiple(kern_range *r, const kern_form *f, int64_t m);
+/* ---- range_pair.c ---- */
+
+/* f with a bound in place of two values that are quotients of one number, of which one
+ * divides further: at least f. NULL: there are none such. */
+const kern_form *kern_without_pair(kern_range *r, const kern_form *f);
 
 /* ---- fact.c ---- */
 
