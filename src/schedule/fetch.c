@@ -488,7 +488,8 @@ static void add_row(struct row *r, int32_t tensor, const ix_form *at, int64_t di
 	loop_node *n = r->n;
 	loop_ahead *l = arena_array(k->a, loop_ahead, n->n_ahead + 1);
 
-	memcpy(l, n->ahead, (size_t)n->n_ahead * sizeof *l);
+	if (n->n_ahead > 0)
+		memcpy(l, n->ahead, (size_t)n->n_ahead * sizeof *l);
 	l[n->n_ahead] = (loop_ahead){.tensor = tensor,
 		.at = ix_addc(k->s->x, at, distance)};
 	n->ahead = l;
