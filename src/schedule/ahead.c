@@ -152,18 +152,21 @@ static void best_pass(loop_kernel *k, const struct first *f, loop_node *n,
 	best->flops = flops;
 }
 
-static void add(loop_kernel *k, loop_node *n, int32_t tensor,
-	const ix_form *at, int64_t distance, bool far)
+void loop_add_ahead(loop_kernel *k, loop_node *n, loop_ahead one)
 {
 	loop_ahead *l = arena_array(k->a, loop_ahead, n->n_ahead + 1);
 
 	if (n->n_ahead > 0)
 		memcpy(l, n->ahead, (size_t)n->n_ahead * sizeof *l);
-	l[n->n_ahead] = (loop_ahead){tensor,
-		ix_add(k->s->x, &k->dom, at, ix_const(k->s->x, distance)),
-		far, 0, 0};
+	l[n->n_ahead++] = one;
 	n->ahead = l;
-	n->n_ahead++;
+}
+
+static void add(loop_kernel *k, loop_node *n, int32_t tensor,
+	const ix_form *at, int64_t distance, bool far)
+{
+	loop_add_ahead(k, n,
+		(loop_ahead){tensor, ix_addc(k->s->x, at, distance), far, 0, 0});
 }
 
 /* Bytes that one iteration of top reads. */

@@ -94,14 +94,10 @@ static void add(struct fetch *f, int32_t tensor, const ix_form *at, int64_t n,
 	int64_t step)
 {
 	loop_kernel *k = f->k;
-	loop_ahead *l = arena_array(k->a, loop_ahead, f->tile->n_ahead + 1);
 
-	if (f->tile->n_ahead > 0)
-		memcpy(l, f->tile->ahead, (size_t)f->tile->n_ahead * sizeof *l);
 	at = ix_subst(k->s->x, &k->dom, at, k->n_vars, k->dom.box.extent, f->with);
-	l[f->tile->n_ahead++] = (loop_ahead){tensor, at, false,
-		n > 1 ? (int32_t)n : 0, n > 1 ? step : 0};
-	f->tile->ahead = l;
+	loop_add_ahead(k, f->tile,
+		(loop_ahead){tensor, at, false, n > 1 ? (int32_t)n : 0, n > 1 ? step : 0});
 }
 
 static void keep_vars(struct fetch *f)
@@ -482,20 +478,6 @@ static bool is_prefetched(const loop_node *n, int32_t tensor)
 	return false;
 }
 
-static void add_row(struct row *r, int32_t tensor, const ix_form *at, int64_t distance)
-{
-	loop_kernel *k = r->k;
-	loop_node *n = r->n;
-	loop_ahead *l = arena_array(k->a, loop_ahead, n->n_ahead + 1);
-
-	if (n->n_ahead > 0)
-		memcpy(l, n->ahead, (size_t)n->n_ahead * sizeof *l);
-	l[n->n_ahead] = (loop_ahead){.tensor = tensor,
-		.at = ix_addc(k->s->x, at, distance)};
-	n->ahead = l;
-	n->n_ahead++;
-}
-
 static void on_row(void *arg, const struct loop_access *a)
 {
 	struct row *r = arg;
@@ -526,7 +508,9 @@ static void on_row(void *arg, const struct loop_access *a)
 		return;
 	}
 	loop_decide(k, DECIDE_RESULTS_ROW, a->leaf->eqn, -1, most / (r->extent * size), 0);
-	add_row(r, a->tensor, a->at, s * (most / (r->extent * size)));
+	loop_add_ahead(k, r->n,
+		(loop_ahead){.tensor = a->tensor,
+			.at = ix_addc(k->s->x, a->at, s * (most / (r->extent * size)))});
 }
 
 /* What loops behind tiles store in rows that no processor foresees. */

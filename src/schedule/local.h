@@ -115,6 +115,7 @@ void loop_split_guards(loop_kernel *k);
 /* Finds guards of the loops below n, in a linked tree. */
 void loop_find_needs(loop_kernel *k, loop_node *n);
 void loop_read_ahead(loop_kernel *k);
+void loop_add_ahead(loop_kernel *k, loop_node *n, loop_ahead one);
 void loop_fetch_tiles(loop_kernel *k); /* fetch.c */
 void loop_fetch_results(loop_kernel *k); /* of tiles whose sums are held */
 void loop_choose_streams(loop_kernel *k);

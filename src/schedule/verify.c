@@ -394,9 +394,15 @@ static void turn_location(struct sv *v, const loop_node *n)
 	const loop_kernel *k = v->k;
 	int32_t var = n->row_var >= 0 ? n->row_var : n->up->var;
 	int32_t of = k->eqn[n->eqn].e->out[0], eqn, comp;
+	bool sum = loop_kept(k, of) == n->eqn && loop_maker(k, of, &eqn, &comp);
+	int32_t from = sum ? k->buf_of[eqn][comp] : -1;
 
-	if (loop_kept(k, of) == n->eqn && loop_maker(k, of, &eqn, &comp) &&
-		stride_in(k, k->buf_of[eqn][comp], n->var) != 1)
+	if (sum && (k->eqn[eqn].acc[comp] != k->eqn[n->eqn].acc[0] || from < 0 ||
+			   (k->buf[from].where != LOOP_LOCAL &&
+				   k->buf[from].where != LOOP_SCRATCH)))
+		verify_fail(v, n, "turn", "%s is in no array of the dtype of its copy",
+			k->s->tensor.at[of].name);
+	if (sum && stride_in(k, from, n->var) != 1)
 		verify_fail(v, n, "turn",
 			"the elements of %s must be neighbours in its array along %s",
 			k->s->tensor.at[of].name, verify_var(v, n->var));
