@@ -210,7 +210,11 @@ form lw_form(lowering *lw, const ix_form *f, kern_val lane);
 form lw_var(lowering *lw, int32_t var); /* its value now */
 form lw_digits(lowering *lw, const loop_buf *b, const ix_form *const *digit,
 	kern_val lane);
-bool lw_form_varies(lowering *lw, const ix_form *f);	/* between lanes */
+bool lw_form_varies(const lowering *lw, const ix_form *f); /* between lanes */
+/* Does each lane have elements of its own of a tensor that this kernel computes? */
+bool lw_is_per_lane(const lowering *lw, int32_t tensor);
+/* Does the form differ between lanes because it is made of such data? */
+bool lw_data_varies(const lowering *lw, const ix_form *f);
 /* Where the piece of this variable's block of that level begins. */
 form lw_block_at(lowering *lw, int32_t var, int32_t level);
 /* The first index of a sum, or of the current piece of a cut sum. */

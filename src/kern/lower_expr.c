@@ -24,6 +24,21 @@ struct seek {
 	bool unsafe;
 };
 
+/*
+ * Has the tensor elements that no one has written yet, in this iteration of the loops
+ * around its array? Those that an equation writes where its data says are addressed as in
+ * the whole tensor, and an index that was simplified by a condition may be another's:
+ *
+ *   a[i, x[..]] = ..; b[i, j] = i >= 1 + j ? a[1] : 0      i < 2
+ */
+static bool is_partly_written(const lowering *lw, int32_t tensor)
+{
+	int32_t e, c;
+
+	return loop_maker(lw->k, tensor, &e, &c) && lw->k->buf_of[e][c] >= 0 &&
+	       lw->k->eqn[e].push;
+}
+
 static void unsafe_visit(void *arg, const expr *e)
 {
 	struct seek *s = arg;
@@ -36,6 +51,7 @@ static void unsafe_visit(void *arg, const expr *e)
 		return;
 	ix_range(s->lw->dom, e->form, &min, &max);
 	s->unsafe = min < 0 || max >= s->lw->s->tensor.at[e->tensor].numel ||
+		    is_partly_written(s->lw, e->tensor) ||
 		    lw_may_race(s->lw, e->tensor, e->form);
 }
 

@@ -11,9 +11,32 @@
  */
 #include "kern/lower.h"
 
-bool lw_form_varies(lowering *lw, const ix_form *f)
+bool lw_is_per_lane(const lowering *lw, int32_t tensor)
 {
-	return lw->lanes > 1 && (loop_form_vars(f) >> lw->vvar & 1) != 0;
+	int32_t e, c;
+
+	return lw->lanes > 1 && loop_maker(lw->k, tensor, &e, &c) && lw->k->buf_of[e][c] >= 0 &&
+	       lw->k->buf[lw->k->buf_of[e][c]].lanes;
+}
+
+bool lw_data_varies(const lowering *lw, const ix_form *f)
+{
+	bool varies = false;
+
+	for (int32_t i = 0; lw->lanes > 1 && i < f->n && !varies; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		varies = t->kind != IX_DIGIT &&
+			 ((t->kind == IX_FUN && lw_is_per_lane(lw, (int32_t)t->fun)) ||
+				 lw_data_varies(lw, t->f));
+	}
+	return varies;
+}
+
+bool lw_form_varies(const lowering *lw, const ix_form *f)
+{
+	return lw->lanes > 1 && ((loop_form_vars(f) >> lw->vvar & 1) != 0 ||
+					lw_data_varies(lw, f));
 }
 
 form lw_var(lowering *lw, int32_t var)

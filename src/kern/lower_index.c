@@ -168,7 +168,8 @@ static val checked(lowering *lw, const struct fun *f, kern_val lane)
 static void load_fun(lowering *lw, const ix_atom *t)
 {
 	struct fun f = {.t = t,
-		.lanes = lw_form_varies(lw, t->f),
+		.lanes = lw_form_varies(lw, t->f) ||
+			 lw_is_per_lane(lw, (int32_t)t->fun),
 		.guarded = lw->path.n > 0};
 	struct memo_fun m = {t, NULL, -1};
 	int32_t e, comp, tensor = (int32_t)t->fun;

@@ -19,7 +19,8 @@ void lw_address(lowering *lw, struct place_of *p)
 		if (p->buf != NULL && in_register(p->buf))
 			p->varies = false;
 		p->affine = ix_stride(p->at, lw->vvar,
-			lw->k->var[lw->vvar].extent, &p->stride);
+				    lw->k->var[lw->vvar].extent, &p->stride) &&
+			    !lw_data_varies(lw, p->at);
 		return;
 	}
 	for (int32_t i = 0; i < p->buf->n_vars; i++) {
@@ -28,7 +29,8 @@ void lw_address(lowering *lw, struct place_of *p)
 		p->varies |= lw_form_varies(lw, p->digit[i]);
 		p->affine = p->affine &&
 			    ix_stride(p->digit[i], lw->vvar,
-				    lw->k->var[lw->vvar].extent, &s);
+				    lw->k->var[lw->vvar].extent, &s) &&
+			    !lw_data_varies(lw, p->digit[i]);
 		p->stride += s * p->buf->stride[i];
 	}
 }

@@ -56,6 +56,49 @@ static int32_t check_of(const struct each *e, const kern_value *x)
 	return n < 1 || n > e->r->k->check.n ? 0 : (int32_t)n;
 }
 
+static int32_t last_of(const struct each *e, const kern_form *f)
+{
+	int32_t last = -1;
+
+	for (int32_t i = 0; i < f->n; i++) {
+		int32_t at = find(e, f->t[i].v);
+
+		last = at > last ? at : last;
+	}
+	return last;
+}
+
+/* Does it follow from others? Else it is each of what it may be. */
+static bool follows(const struct each *e, kern_val v)
+{
+	const kern_value *x = kern_at(e->r->k, v);
+
+	return x->op != KERN_WALK && x->op != KERN_AFTER && x->op != KERN_CHUNK &&
+	       check_of(e, x) == 0;
+}
+
+/*
+ * Where v goes, behind what it is made of: what follows, at once, so that it is
+ * computed as seldom as may be; others in the order of their definitions.
+ */
+static int32_t place_for(const struct each *e, kern_val v)
+{
+	const kern_value *x = kern_at(e->r->k, v);
+	int32_t at = 0;
+
+	if (!follows(e, v)) {
+		while (at < e->n && (follows(e, e->v[at]) || e->v[at] < v))
+			at++;
+		return at;
+	}
+	for (int32_t i = 0; i < 2 && x->form[i] != NULL; i++) {
+		int32_t last = last_of(e, x->form[i]) + 1;
+
+		at = last > at ? last : at;
+	}
+	return at;
+}
+
 static void want(struct each *e, kern_val load)
 {
 	kern_val v = kern_same_load(e->r, load);
@@ -80,8 +123,9 @@ static void want(struct each *e, kern_val load)
 		e->ok = false;
 		return;
 	}
-	for (at = e->n++; at > 0 && e->v[at - 1] > v; at--)
-		e->v[at] = e->v[at - 1];
+	at = place_for(e, v);
+	for (int32_t i = e->n++; i > at; i--)
+		e->v[i] = e->v[i - 1];
 	e->v[at] = v;
 }
 
@@ -132,18 +176,6 @@ static bool value_of(const struct each *e, const kern_form *f, int64_t *out)
 		ok = mul_ok(f->t[i].coef, e->is[find(e, f->t[i].v)], &p) &&
 		     add_ok(*out, p, out);
 	return ok;
-}
-
-static int32_t last_of(const struct each *e, const kern_form *f)
-{
-	int32_t last = -1;
-
-	for (int32_t i = 0; i < f->n; i++) {
-		int32_t at = find(e, f->t[i].v);
-
-		last = at > last ? at : last;
-	}
-	return last;
 }
 
 /* Do the conditions hold whose last value is number `at`? */

@@ -578,9 +578,12 @@ loop_node *contract_tile(contract *c, const contract_product *p)
 	t->dot = p->dot;
 	t->tiled = p->tiled;
 	memcpy(t->offset, p->offset, sizeof t->offset);
-	t->within = p->tiled && p->inexact ? p->counted : p->within;
 	t->checked = ((p->inexact && p->within == NULL) || p->wide_x) &&
 		     dtype_is_float(c->k->eqn[p->eqn].acc[0]);
+	if (!p->tiled || !p->inexact)
+		t->within = p->within;
+	else if (t->checked) /* integers have no infinities: 0 is 0 times anything */
+		t->within = p->counted;
 	t->size = p->tile;
 	t->lanes = p->lanes;
 	t->unroll = p->vectors;
