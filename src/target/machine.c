@@ -66,7 +66,7 @@
 		.long_part = 4, .plain_part = 16,                              \
 		.keys_part = 8, .keys_parts = 3, .block_quarters = 2,          \
 		.mixed_quarters = 3, .panel_quarters = 3, .block_inner = 32,   \
-		.window_quarters = 3, .least_fit = 64, .join_waste = 10,             \
+		.window_quarters = 3, .window_tiles = 28, .least_fit = 64, .join_waste = 10,             \
 		.join_lanes = 150                                              \
 	}
 
@@ -530,6 +530,7 @@ static const struct fact {
 	SIZE(product.panel_quarters, "contract"),
 	SIZE(product.block_inner, "contract"),
 	SIZE(product.window_quarters, "contract"),
+	SIZE(product.window_tiles, "nets"),
 	SIZE(product.least_fit, "contract"),
 	SIZE(product.join_waste, "contract"),
 	SIZE(product.join_lanes, "contract"),

@@ -169,6 +169,7 @@ typedef struct machine_product {
 	int32_t block_quarters, mixed_quarters, panel_quarters;
 	int32_t block_inner; /* of the second loop around several nests */
 	int32_t window_quarters; /* of the first cache: a panel of sliding windows */
+	int32_t window_tiles; /* .. where pixels are rows: of so many tiles, at least */
 	int32_t least_fit;   /* terms that a panel in the first cache holds */
 	int32_t join_waste;  /* percent of lanes that may be idle: no joining */
 	int32_t join_lanes;  /* .. of a vector that columns fill: none */

@@ -417,8 +417,8 @@ static void size_lone(contract *c, contract_product *p)
 
 /*
  * Values of the first sum whose panel fits the first caches; each has `rest` terms.
- * Panels of sliding windows are copied for each block of rows: the copy should not
- * leave the first cache, nor should few rows that meet many panels.
+ * Panels of sliding windows are copied for each block of rows, or met by each of many
+ * tiles: they should not leave the first cache, nor should few rows that meet many panels.
  */
 static int64_t terms_at_once(const contract *c, const contract_product *p, int64_t rest)
 {
@@ -428,7 +428,8 @@ static int64_t terms_at_once(const contract *c, const contract_product *p, int64
 
 	if (p->tiled) /* it is read as fast as it comes from the first cache, as rows are */
 		n = near / m->tiles.near_part;
-	else if (rest > 1 && !p->turned && p->dot == 0)
+	else if (rest > 1 && p->dot == 0 &&
+		 (!p->turned || elements(c, p->rows) >= p->tile * m->product.window_tiles))
 		n = near * m->product.window_quarters / 4;
 	n = n / (panel * size) / rest;
 	if (p->turned && contract_ceil(c->k->var[p->j].extent, panel) >=
