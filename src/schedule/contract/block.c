@@ -363,14 +363,6 @@ static bool choose_products(contract *c)
 	return n > 0;
 }
 
-/* Does only the factor of rows walk the variable? */
-static bool walks_rows(loop_kernel *k, const contract_product *p, int32_t v)
-{
-	return (loop_expr_vars(k, p->x) & BIT(v)) != 0 &&
-	       (loop_expr_vars(k, p->y) & BIT(v)) == 0 &&
-	       (k->eqn[p->eqn].left & BIT(v)) != 0;
-}
-
 /*
  * If the longest loop of rows is short, columns would be copied, or read, for each
  * iteration of the other row loops: moves these inside, as far as the rows fit
@@ -392,7 +384,7 @@ static bool take_rows_in(contract *c, const contract_product *p)
 		return false;
 	for (int32_t v = k->n_vars - 1; v >= 0; v--) {
 		if (v == p->i || (c->chain & BIT(v)) == 0 ||
-			c->block[v] != 0 || !walks_rows(k, p, v) ||
+			c->block[v] != 0 || !contract_walks_rows(k, p, v) ||
 			!mul_ok(rows, k->var[v].extent, &rows))
 			continue;
 		if (rows > most ||
@@ -431,19 +423,6 @@ static bool choose_alone(contract *c, contract_product *p)
 	else
 		block_rows(c, p);
 	return true;
-}
-
-/* Can rows of pixels along v be inside of a panel of filters: does only the image walk
- * them, and do they follow each other in the result? */
-static bool is_above(const contract *c, const contract_product *p, int32_t v)
-{
-	loop_kernel *k = c->k;
-	int64_t s;
-
-	return (c->chain & BIT(v)) != 0 && v != p->i && v != p->j &&
-	       walks_rows(k, p, v) &&
-	       ix_stride(k->eqn[p->eqn].at, v, k->var[v].extent, &s) &&
-	       s == k->var[p->i].extent;
 }
 
 /* The part of the time in which this number of threads all compute, if n chunks go to
@@ -486,8 +465,8 @@ static int64_t piece_of_rows(
 }
 
 /* Sizes for pixels and filters: all filters, if their weights fit the second cache, so
- * that one core reads a pixel, else a panel of them; and as many rows of pixels as leave
- * enough chunks. */
+ * that one core reads a pixel; else, or if many tiles meet a panel of them, which then
+ * stays in the first cache, a panel; and as many rows of pixels as leave enough chunks. */
 static void choose_slide(contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
@@ -499,10 +478,10 @@ static void choose_slide(contract *c, contract_product *p)
 	contract_slide_roles(c, p);
 	contract_sizes(c, p);
 	c->block[p->j] = k->var[p->j].extent;
-	if (!contract_weights_fit(c, p))
+	if (!contract_weights_fit(c, p) || contract_meets_tiles(c, p))
 		c->block[p->j] = (int64_t)p->lanes * p->vectors;
 	for (int32_t v = 0; v < k->n_vars; v++)
-		if (is_above(c, p, v))
+		if (contract_is_above(c, p, v))
 			above = v;
 	if (above >= 0)
 		c->block[above] = k->var[above].extent;

@@ -196,3 +196,45 @@ bool contract_is_far(const contract *c, const contract_product *p)
 {
 	return contract_bytes_of_y(c, p) > 2 * c->k->machine->memory[MACHINE_L2].bytes;
 }
+
+int64_t contract_elements(const loop_kernel *k, loop_set s)
+{
+	int64_t n = 1;
+
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((s & BIT(v)) != 0 && !mul_ok(n, k->var[v].extent, &n))
+			return INT64_MAX;
+	return n;
+}
+
+bool contract_walks_rows(loop_kernel *k, const contract_product *p, int32_t v)
+{
+	return (loop_expr_vars(k, p->x) & BIT(v)) != 0 &&
+	       (loop_expr_vars(k, p->y) & BIT(v)) == 0 &&
+	       (k->eqn[p->eqn].left & BIT(v)) != 0;
+}
+
+bool contract_is_above(const contract *c, const contract_product *p, int32_t v)
+{
+	loop_kernel *k = c->k;
+	int64_t s;
+
+	return (c->chain & BIT(v)) != 0 && v != p->i && v != p->j &&
+	       contract_walks_rows(k, p, v) &&
+	       ix_stride(k->eqn[p->eqn].at, v, k->var[v].extent, &s) &&
+	       s == k->var[p->i].extent;
+}
+
+bool contract_meets_tiles(const contract *c, const contract_product *p)
+{
+	const loop_kernel *k = c->k;
+	int64_t rows = k->var[p->i].extent;
+
+	if (!p->turned || p->dot > 0 ||
+		contract_elements(k, p->sums) == k->var[p->s].extent)
+		return false;
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if (contract_is_above(c, p, v) && !mul_ok(rows, k->var[v].extent, &rows))
+			return true;
+	return rows >= p->tile * k->machine->product.window_tiles;
+}

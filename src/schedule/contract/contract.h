@@ -158,6 +158,16 @@ bool contract_may_clip(const loop_kernel *k, const loop_node *n,
 bool contract_all_clipped(const loop_node *n, const contract_image *m);
 /* Is y so large that most of it comes from beyond the second cache? */
 bool contract_is_far(const contract *c, const contract_product *p);
+/* The product of the extents of these variables. */
+int64_t contract_elements(const loop_kernel *k, loop_set s);
+/* Does only the factor of rows walk the variable? */
+bool contract_walks_rows(loop_kernel *k, const contract_product *p, int32_t v);
+/* Can rows of pixels along v be inside of a panel of filters: does only the image walk
+ * them, and do they follow each other in the result? */
+bool contract_is_above(const contract *c, const contract_product *p, int32_t v);
+/* Are pixels rows, and meet so many tiles of one picture a panel of filters with windows
+ * that the panel should stay in the first cache? */
+bool contract_meets_tiles(const contract *c, const contract_product *p);
 /* Does half of the second cache hold y? */
 bool contract_weights_fit(const contract *c, const contract_product *p);
 /* Is it a bare read of the dtype of the sum, at an index that is not data? */

@@ -428,8 +428,7 @@ static int64_t terms_at_once(const contract *c, const contract_product *p, int64
 
 	if (p->tiled) /* it is read as fast as it comes from the first cache, as rows are */
 		n = near / m->tiles.near_part;
-	else if (rest > 1 && p->dot == 0 &&
-		 (!p->turned || elements(c, p->rows) >= p->tile * m->product.window_tiles))
+	else if (rest > 1 && p->dot == 0 && (!p->turned || contract_meets_tiles(c, p)))
 		n = near * m->product.window_quarters / 4;
 	n = n / (panel * size) / rest;
 	if (p->turned && contract_ceil(c->k->var[p->j].extent, panel) >=

@@ -19,20 +19,10 @@
 
 /* ---- what it is ---- */
 
-static int64_t elements(const loop_kernel *k, loop_set s)
-{
-	int64_t n = 1;
-
-	for (int32_t v = 0; v < k->n_vars; v++)
-		if ((s & BIT(v)) != 0 && !mul_ok(n, k->var[v].extent, &n))
-			return INT64_MAX;
-	return n;
-}
-
 /* Does it sum over more than channels? */
 static bool has_window(const loop_kernel *k, const contract_product *p)
 {
-	return elements(k, p->sums) > k->var[p->s].extent;
+	return contract_elements(k, p->sums) > k->var[p->s].extent;
 }
 
 /* Are the pixels of a row apart? */
@@ -293,20 +283,20 @@ static bool is_worth(loop_kernel *k, const loop_eqn *e, const contract_product *
 {
 	const machine_product *m = &k->machine->product;
 	int64_t lanes = machine_lanes(k->machine, (int32_t)dtype_size(e->acc[0]));
-	int64_t filters = k->var[p->j].extent, terms = elements(k, p->sums);
+	int64_t filters = k->var[p->j].extent, terms = contract_elements(k, p->sums);
 	bool tall = contract_most_rows(k) >= m->slide_pixels;
-	int64_t weights = elements(k, loop_expr_vars(k, p->y));
+	int64_t weights = contract_elements(k, loop_expr_vars(k, p->y));
 	bool large = weights > k->machine->memory[MACHINE_L2].bytes / 2 /
 				       (int64_t)dtype_size(e->acc[0]);
 
 	return (has_window(k, p) || is_strided(k, p) ||
-		       (tall && large && elements(k, p->rows) <= m->slide_near)) &&
+		       (tall && large && contract_elements(k, p->rows) <= m->slide_near)) &&
 	       lanes > 1 && k->var[p->i].extent >= m->slide_pixels &&
 	       filters >= 2 * lanes &&
 	       contract_filled(filters, lanes) >= m->full_lanes &&
 	       terms >= (tall ? m->slide_sum : 2 * m->slide_sum) &&
 	       (has_window(k, p) ||
-		       elements(k, loop_expr_vars(k, p->x)) <= m->turn_copy) &&
+		       contract_elements(k, loop_expr_vars(k, p->x)) <= m->turn_copy) &&
 	       weights <= m->turn_copy;
 }
 
