@@ -223,7 +223,8 @@ static void run_on(arena *a, const struct job *j, ir_system *s,
 	m.product.turned_rows = 4;
 	if (!wide) /* as if its registers held enough rows */
 		m.product.slide_pixels = (16 - 4) / 2;
-	if (j->data == SPECIAL) { /* sums are in several blocks */
+	if (j->data == SPECIAL) { /* sums are in several blocks, panels in chunks of theirs */
+		m.product.window_tiles = 2;
 		m.memory[MACHINE_L1].bytes = 4096;
 		m.memory[MACHINE_L2].bytes = 16384;
 	}
@@ -296,6 +297,80 @@ static void test_no_vectors(void **state)
 	assert_int_equal(unit_run(no_vectors, NULL, 0, NULL), TN_OK);
 }
 
+static const loop_node *tile_below(const loop_node *n)
+{
+	const loop_node *t = n->kind == LOOP_TILE ? n : NULL;
+
+	for (int32_t i = 0; i < n->n_child && t == NULL; i++)
+		t = tile_below(n->child[i]);
+	return t;
+}
+
+/* The tile of a convolution with windows of 3 by 3, on pictures of side * side. */
+static const loop_node *tile_of(arena *a, int32_t pictures, int32_t side, const machine *m)
+{
+	const char *text = arena_printf(a,
+		"system {\n x: f32[%d,64,%d,%d] input 0\n w: f32[128,64,3,3] input 1\n"
+		" y: f32[%d,128,%d,%d]\n conv a#0: y[n:%d, f:128, y_0:%d, y_1:%d] += "
+		"sel(inside(y_0 + k_0 - 1, 0, %d) and inside(y_1 + k_1 - 1, 0, %d), "
+		"x[%d*n + %d*y_0 + y_1 + %d*c + %d*k_0 + k_1 - %d] * "
+		"w[576*f + 9*c + 3*k_0 + k_1], 0) for c:64, k_0:3, k_1:3\n return y\n}\n",
+		pictures, side, side, pictures, side, side, pictures, side, side, side,
+		side, 64 * side * side, side, side * side, side, side + 1);
+	const fuse_options f = {0};
+	ir_system *s = ir_system_parse(a, ix_new(a), text, strlen(text), "t");
+	fuse_plan *p;
+	const loop_node *t = NULL;
+
+	s->tensor.at[s->input.at[1]].steady = true;
+	p = fuse_partition(a, s, m, &f);
+	for (int32_t i = 0; i < p->kernel.n; i++) {
+		loop_kernel *k = loop_build(a, s, p->kernel.at[i], false);
+
+		loop_schedule(k, m);
+		for (int32_t j = 0; j < k->n_phases && t == NULL; j++)
+			for (int32_t r = 0; r < k->phase[j].n_roots && t == NULL; r++)
+				t = tile_below(k->phase[j].root[r]);
+	}
+	assert_non_null(t);
+	return t;
+}
+
+/* The longest block of the variable around the tile. */
+static int64_t longest(const loop_node *t, int32_t var)
+{
+	int64_t n = 0;
+
+	for (; t != NULL; t = t->up)
+		if (t->kind == LOOP_BLOCK && t->var == var && t->size > n)
+			n = t->size;
+	return n;
+}
+
+/* Filters that many tiles of a picture meet: a chunk has one panel of them, with as many
+ * terms as part of the first cache holds. With few tiles it has all filters, however many
+ * pictures there are. */
+static void panels(arena *a, void *arg)
+{
+	const machine *m = machine_find("c/avx512");
+	int64_t near = m->memory[MACHINE_L1].bytes / 4 * m->product.window_quarters;
+	const loop_node *t = tile_of(a, 2, 28, m);
+
+	(void)arg;
+	assert_int_equal(longest(t, t->var), 32);
+	assert_true(longest(t, t->sum[0]) * 9 * 32 * 4 <= near);
+	assert_true(longest(t, t->sum[0]) * 9 * 32 * 4 >= near / 2);
+	t = tile_of(a, 4, 14, m);
+	assert_int_equal(longest(t, t->var), 128);
+	assert_true(longest(t, t->sum[0]) * 9 * 32 * 4 > near);
+}
+
+static void test_panels(void **state)
+{
+	(void)state;
+	assert_int_equal(unit_run(panels, NULL, 0, NULL), TN_OK);
+}
+
 static void test_slide(void **state)
 {
 	(void)state;
@@ -315,6 +390,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slide),
 		cmocka_unit_test(test_no_vectors),
+		cmocka_unit_test(test_panels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
