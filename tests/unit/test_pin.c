@@ -31,7 +31,7 @@ static const char own[] = "program { q: bf16[2,128,32]  k: bf16[2,128,32]\n"
 #define SQUARES "              turn stage#4 along i_0 against i_2 lanes 16\n"
 #define TURNED \
 	"              for i_0 < 128 {\n" \
-	"                for i_2 < 112 lanes 16 unroll 1 ahead(z, 12544*i_0 + 112*i_1 + i_2 + 50176) {\n" \
+	"                for i_2 < 112 lanes 16 unroll 1 ahead(z, 336*i_0 + 112*i_1 + i_2 + 1344) {\n" \
 	"                  do add#1\n                }\n              }\n"
 #define SCALED "sel(was.8[128*i_0 + i_1] == -inf, 0, x0 * rescale.11[128*i_0 + i_1])\n"
 #define SCALE_Z \
@@ -60,7 +60,7 @@ static const char pixels[] = "program { x: f32[1,256,14,14]  param w: f32[256,25
 			     "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
 			     "  return y }";
 /* .. whose sums are turned for what follows, and whose results are prefetched */
-static const char behind[] = "program { x: f32[1,64,112,112]  param w: f32[128,64,3,3]\n"
+static const char behind[] = "program { x: f32[1,64,3,112]  param w: f32[128,64,3,3]\n"
 			     "  b: f32[128,1,1]\n"
 			     "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
 			     "  z = add(y, b)\n"
@@ -244,11 +244,11 @@ static const struct edit {
 	{"sums copied one by one", behind, SQUARES,
 		"              for i_0 < 128 {\n                for i_2 < 112 {\n"
 		"                  do stage#4\n                }\n              }\n", "turn"},
-	{"other sums kept", behind, "keep y at 12544*i_0 + 112*i_1",
-		"keep y at 12544*i_0 + 112*i_1 + 1", "change"},
+	{"other sums kept", behind, "keep y at 336*i_0 + 112*i_1",
+		"keep y at 336*i_0 + 112*i_1 + 1", "change"},
 	{"a result kept", behind, "keep y at", "keep z at", "change"},
-	{"sums kept twice", behind, "keep y at 12544*i_0 + 112*i_1 + i_2\n",
-		"keep y at 12544*i_0 + 112*i_1 + i_2\n  keep y at 12544*i_0 + 112*i_1 + i_2\n",
+	{"sums kept twice", behind, "keep y at 336*i_0 + 112*i_1 + i_2\n",
+		"keep y at 336*i_0 + 112*i_1 + i_2\n  keep y at 336*i_0 + 112*i_1 + i_2\n",
 		"change"},
 	{"axes that are not one", conv, "join i_1, i_2", "join i_2, i_1",
 		"change"},
@@ -599,7 +599,7 @@ static void prefetches(void **state)
 			"__builtin_prefetch(&p2["},
 		{pixels, " ahead(x, 14*i_1 + i_2 + 196*i_3 + 43) of",
 			"__builtin_prefetch(&p1["},
-		{behind, " unroll 1 ahead(z, 12544*i_0 + 112*i_1 + i_2 + 50176) {",
+		{behind, " unroll 1 ahead(z, 336*i_0 + 112*i_1 + i_2 + 1344) {",
 			"], 1, 3);"},
 		{stem, " held ahead(z, 12544*i_0 + 112*i_1 + i_2 + 16*(i_3%2) + 100352, 8 by 12544) of",
 			"], 1, 3);"},
