@@ -25,11 +25,13 @@ struct seek {
 };
 
 /*
- * Has the tensor elements that no one has written yet, in this iteration of the loops
- * around its array? Those that an equation writes where its data says are addressed as in
- * the whole tensor, and an index that was simplified by a condition may be another's:
+ * May an element that is read here be one that this iteration of the loops around has not
+ * written? A tensor that is written where data says has its whole addresses, in an array of
+ * this kernel, too; and an index is simplified by the condition that it stands under. In
  *
- *   a[i, x[..]] = ..; b[i, j] = i >= 1 + j ? a[1] : 0      i < 2
+ *   a[i, x[i]] = ..;  b[i] = i >= 1 ? a[i, 0] : 0      i < 2
+ *
+ * a[i, 0] becomes a[1, 0], which is not there yet where i is 0.
  */
 static bool is_partly_written(const lowering *lw, int32_t tensor)
 {

@@ -2,10 +2,11 @@
  * range_each.c: bounds a form by trying all values.
  *
  * The last resort of proofs: where bounds by forms are too wide, and loops and
- * chunks around are few, all their values are tried. Values that a form is made
- * of are given in the order of their definitions: a loop's variable each of what
- * it may be, an index from data what its check and conditions leave, others what
- * follows. A condition in force is looked at as soon as its last value is known.
+ * chunks around are few, all their values are tried. Of the values that a form is
+ * made of, a loop's variable is each of what it may be, and an index from data what
+ * its check and conditions leave, in the order of their definitions; others are
+ * computed as soon as they can be. A condition in force is looked at as soon as its
+ * last value is known.
  *
  *     %1 = idiv %i0 + 13, 16      %i0 = 0: %1 = 0, form 13;  1: 0, 12;  ..
  */
@@ -68,7 +69,7 @@ static int32_t last_of(const struct each *e, const kern_form *f)
 	return last;
 }
 
-/* Does it follow from others? Else it is each of what it may be. */
+/* Is it computed from others? If not, each of what it may be is tried. */
 static bool follows(const struct each *e, kern_val v)
 {
 	const kern_value *x = kern_at(e->r->k, v);
@@ -78,8 +79,9 @@ static bool follows(const struct each *e, kern_val v)
 }
 
 /*
- * Where v goes, behind what it is made of: what follows, at once, so that it is
- * computed as seldom as may be; others in the order of their definitions.
+ * Where v goes in the order of values: what is computed comes at once behind what it is
+ * made of, so that it is computed as seldom as possible; what is tried keeps the order of
+ * definitions.
  */
 static int32_t place_for(const struct each *e, kern_val v)
 {
