@@ -17,7 +17,8 @@ and ONNX Runtime's; `of greatest` the same divided by the greatest element. On a
 machine that does other work, too, only `apart` means something.
 
 Other models are measured the same way, instead of these, if --net names their
-files; inputs are drawn from the seed. With --batch N they have batches of N.
+files; inputs are drawn from the seed, and so are weights that a model fills with
+one number (ConstantOfShape). With --batch N they have batches of N.
 
 With --forms instead: nine small nets in 22 forms each, by both exporters,
 opsets 17 to 23, f32, f16 and bf16, quantised and optimised by ONNX Runtime's
@@ -358,6 +359,31 @@ def draw_inputs(model, stem):
                    r.uniform(-1, 1, shape).astype("float32"))
 
 
+def draw_weights(model):
+    """Weights that a model fills with one number are drawn: factors of several
+    axes from a normal distribution by the length of their sums, all others
+    between 0.5 and 1.5. Filters that all are the same make layers beside each
+    other equal, and a peer computes equal layers once, as it could not in any
+    net that somebody trained."""
+    import numpy
+    from onnx import numpy_helper
+
+    r = numpy.random.default_rng(SEED)
+    g = model.graph
+    shapes = {i.name: numpy_helper.to_array(i) for i in g.initializer}
+    for node in [n for n in g.node if n.op_type == "ConstantOfShape"]:
+        if node.input[0] not in shapes:
+            continue
+        shape = [int(d) for d in shapes[node.input[0]]]
+        if len(shape) > 1:
+            draw = r.standard_normal(shape, dtype="float32")
+            draw *= math.sqrt(2 / math.prod(shape[1:]))
+        else:
+            draw = r.uniform(0.5, 1.5, shape).astype("float32")
+        g.initializer.append(numpy_helper.from_array(draw, node.output[0]))
+        g.node.remove(node)
+
+
 def take(nets, folder, batch):
     """Puts models of other files into the folder; their names there."""
     need("read %s" % ", ".join(nets), ("onnx", "numpy"))
@@ -374,6 +400,7 @@ def take(nets, folder, batch):
         stem = os.path.join(folder, name)
         try:
             model = with_batch(path, batch)[0] if batch else onnx.load(path)
+            draw_weights(model)
             draw_inputs(model, stem)
             onnx.save(model, stem + ".onnx")
             names.append(name)

@@ -419,6 +419,8 @@ struct tile {
 	bool has_last;
 	bool all_first; /* the sums begin everywhere */
 	val first;	/* else: where they begin */
+	/* id not 0: they are checked only where this holds, in their last block */
+	val at_last;
 	int32_t array;	/* all accumulators, once they are done; 0: it is not made */
 	/* if tile registers add up the sums: */
 	bool in_memory; /* they are nowhere else; false: in `acc`, but while they are added up */
@@ -504,6 +506,8 @@ bool lw_copies(lowering *lw, const loop_node *n);
 /* lower_finish.c */
 void lw_finish(struct tile *t, int64_t columns);
 /* Computes the tile term by term if t->again says so, whatever its size is. */
+/* Sets t->at_last, if it is enough to look at the sums there. */
+void lw_find_last(struct tile *t);
 void lw_again(struct tile *t);
 void lw_store_checked(struct tile *t, int64_t columns);
 

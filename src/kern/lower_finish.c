@@ -5,6 +5,84 @@
  */
 #include "kern/lower.h"
 
+/* May terms be left out of n for which a condition holds nowhere? */
+static bool has_needs(const loop_node *n, int32_t sum)
+{
+	for (; n != NULL; n = n->up) {
+		if (n->n_needs > 0)
+			return true;
+		if (n->kind == LOOP_BLOCK && n->var == sum)
+			return false;
+	}
+	return false;
+}
+
+struct memory_only {
+	const loop_kernel *k;
+	bool other;
+};
+
+/* Does the term need anything but tensors in memory that this kernel does not make? */
+static void look(void *arg, const expr *x)
+{
+	struct memory_only *m = arg;
+	int32_t eqn, comp;
+
+	if (x->form != NULL && ix_has_fun(x->form))
+		m->other = true;
+	if (x->kind == EX_READ)
+		m->other |= loop_maker(m->k, x->tensor, &eqn, &comp) ||
+			    loop_kept(m->k, x->tensor) >= 0;
+}
+
+/*
+ * Is it enough to look at the sums when their last terms have been added? What is not
+ * finite stays so. Then the tile is computed from its first term on, so its sums must
+ * begin here, its terms must still be in memory, and no last block may be left out.
+ * id 0: no, or there is one block only.
+ */
+static val at_last(struct tile *t)
+{
+	lowering *lw = t->lw;
+	struct memory_only m = {.k = lw->k};
+	val c = lw_bool(lw, true);
+	bool one = true;
+
+	loop_walk(lw->a, t->e->body[0], look, &m);
+	if (m.other)
+		return (val){0};
+	for (int32_t i = 0; i < t->n->n_sums; i++) {
+		int32_t v = t->n->sum[i];
+		int64_t from;
+
+		if (has_needs(t->n, v) || !kern_form_is_const(lw_start_of(lw, t->n, v), &from) ||
+			from != 0)
+			return (val){0};
+		if (lw->span[v].len == lw->k->var[v].extent)
+			continue;
+		c = lw_and(lw, c,
+			lw_equal(lw, lw->span[v].hi, lw_num(lw, lw->k->var[v].extent)));
+		one = false;
+	}
+	return one || !t->n->start ? (val){0} : c;
+}
+
+/* Makes the intervals of the sums those of all terms; returns what they were. */
+static struct span *all_terms(struct tile *t)
+{
+	lowering *lw = t->lw;
+	struct span *kept =
+		arena_copy(lw->a, lw->span, (size_t)lw->k->n_vars * sizeof *kept);
+
+	for (int32_t i = 0; i < t->n->n_sums; i++) {
+		int64_t n = lw->k->var[t->n->sum[i]].extent;
+
+		lw->span[t->n->sum[i]] = (struct span){.lo = lw_num(lw, 0),
+			.hi = lw_num(lw, n), .chi = n, .len = n};
+	}
+	return kept;
+}
+
 /*
  * Computes the elements from the tile's first one to the ends of rows and columns
  * term by term, as the equation says.
@@ -12,6 +90,7 @@
 static void one_by_one(struct tile *t, form rows, form columns)
 {
 	lowering *lw = t->lw;
+	struct span *kept = NULL;
 	int32_t var[2] = {t->n->row_var, t->n->var};
 	form end[2] = {rows, columns};
 	val a, old = {0}, later;
@@ -26,7 +105,9 @@ static void one_by_one(struct tile *t, form rows, form columns)
 				lw, lw_for(lw, lw->span[var[i]].lo, end[i]));
 	m = lw_mark(lw);
 	p = lw_place_tensor(lw, t->e->e->out[0], t->e->at, false);
-	if (t->n->start && !t->all_first) {
+	if (t->at_last.id != 0) {
+		kept = all_terms(t);
+	} else if (t->n->start && !t->all_first) {
 		later = lw_not(lw, t->first);
 		old = lw_load_scalar(lw, &p, 0, &later);
 	} else if (!t->n->start) {
@@ -38,6 +119,8 @@ static void one_by_one(struct tile *t, form rows, form columns)
 		lw_call2(lw, lw->fn.add, a, a, lw_ex(lw, t->e->body[0])));
 	lw_release(lw, m);
 	lw_close_loops(lw, t->n->n_sums);
+	if (kept != NULL)
+		memcpy(lw->span, kept, (size_t)lw->k->n_vars * sizeof *kept);
 	lw_store(lw, &p, a);
 	lw_close_loops(lw, (var[0] >= 0) + 1);
 	for (int32_t i = 0; i < 2; i++)
@@ -45,6 +128,12 @@ static void one_by_one(struct tile *t, form rows, form columns)
 			lw->var[var[i]] = lw->span[var[i]].lo;
 	lw->lanes = t->n->lanes;
 	lw->vvar = t->n->var;
+}
+
+void lw_find_last(struct tile *t)
+{
+	if (t->n->checked && t->n->finish == NULL && !t->n->matrix)
+		t->at_last = at_last(t);
 }
 
 void lw_again(struct tile *t)
@@ -252,11 +341,8 @@ static val columns_only(struct tile *t, int32_t vector, val a)
 			a, lw_to_lanes(lw, lw_const(lw, a.dt, 0, 0))});
 }
 
-/*
- * Stores the tile from its registers if all sums are finite, else computes it
- * term by term.
- */
-void lw_store_checked(struct tile *t, int64_t columns)
+/* Sets t->finite to the condition that a sum in the registers is not finite. */
+static void check_all(struct tile *t)
 {
 	lowering *lw = t->lw;
 	val *sum = arena_array(lw->a, val, t->vectors);
@@ -277,6 +363,27 @@ void lw_store_checked(struct tile *t, int64_t columns)
 	t->finite = sum[0];
 	t->has_last = false;
 	check(t);
+}
+
+/*
+ * Stores the tile from its registers if all sums are finite, else computes it
+ * term by term.
+ */
+void lw_store_checked(struct tile *t, int64_t columns)
+{
+	lowering *lw = t->lw;
+
+	if (t->at_last.id != 0) {
+		val bad = lw_register(lw, lw_type(lw, TN_BOOL, 1), 0);
+
+		lw_if(lw, t->at_last);
+		check_all(t);
+		lw_set(lw, bad, t->finite);
+		lw_close(lw);
+		t->finite = bad;
+	} else {
+		check_all(t);
+	}
 	if (t->again.id != 0)
 		before_again(t);
 	else

@@ -93,8 +93,11 @@ static void fetch(struct tile *t)
 	for (int32_t i = 0; i < n->n_ahead; i++) {
 		const loop_ahead *a = &n->ahead[i];
 		struct place_of p = lw_place_tensor(lw, a->tensor, a->at, false);
-		form at = lw_element(lw, &p, 0);
+		form at;
 
+		if (p.array < 0) /* a register, too: the memory is meant */
+			p = lw_place_tensor(lw, a->tensor, a->at, true);
+		at = lw_element(lw, &p, 0);
 		kern_prefetch(lw->b, p.array, at, a->far);
 		for (int32_t k = 1; k < a->n; k++)
 			kern_prefetch(lw->b, p.array,
@@ -339,6 +342,7 @@ static bool open_tile(struct tile *t, struct kept *k)
 	lw->lanes = n->lanes;
 	if (n->matrix || n->dot > 0) /* all of its terms, or none */
 		return false;
+	lw_find_last(t);
 	lw_narrow_to_need(lw, n);
 	if (n->n_needs == 0 || t->all_first)
 		return false;

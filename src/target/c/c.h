@@ -15,7 +15,7 @@
  * then clamped, memory is never left.
  *
  *   print.c   functions and statements    value.c   instructions
- *   lanes.c   vectors, lane by lane
+ *   lanes.c   vectors, lane by lane             rarely.c  what is a function of its own
  *   math.c    the prelude: helpers that the text calls, from math*.def
  *   dot.c     sums of products of neighbours   tiles.c   .. in tile registers
  *   unit.c    translation units

@@ -5,6 +5,8 @@
  *     pack.2: bytes 0 .. 4096, by phase 0      cell 0
  *     part.0: bytes 4096 .. 4160, by phase 1   cell 1
  *     part.1: bytes 4128 .. 4192, by phase 2   cell 1: they overlap
+ *
+ * And which arrays the statements of a block name.
  */
 #include "target/c/text.h"
 
@@ -70,4 +72,26 @@ void c_find_cells(arena *a, const kern_kernel *k, c_kernel *out)
 					written[i]});
 	}
 	out->cell = cell;
+}
+
+static void use_value(const printer *p, kern_val v, bool *used)
+{
+	if (kern_at(p->k, v)->op == KERN_LOAD)
+		used[kern_at(p->k, v)->at.array] = true;
+}
+
+void c_find_used(const printer *p, const kern_block *b, bool *used)
+{
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *s = b->list.at[i];
+		kern_accessed t[KERN_MOST_ACCESSED];
+
+		if (s->kind == KERN_LET)
+			use_value(p, s->v, used);
+		use_value(p, s->x, used);
+		for (int32_t j = kern_accesses(s, t) - 1; j >= 0; j--)
+			used[t[j].at->array] = true;
+		c_find_used(p, &s->body, used);
+		c_find_used(p, &s->other, used);
+	}
 }

@@ -124,6 +124,7 @@ void c_dot_text(str *out, c_math *m, const struct need *d)
 	case NEED_FROM:
 	case NEED_TURN:
 	case NEED_TILES:
+	case NEED_TEXT:
 		break;
 	}
 }

@@ -210,7 +210,11 @@ static void condition(printer *p, const kern_stmt *s)
 		c_line(p, "if (%s(%s, 0)) {", c_word_of(p, C_WORD_EXPECT), c);
 	else
 		c_line(p, "if (%s) {", c);
-	in_braces(p, &s->body, s->other.list.n > 0 ? "} else {" : "}");
+	p->depth++;
+	if (!s->rarely || p->d->rarely == NULL || !p->d->rarely(p, &s->body, block))
+		block(p, &s->body);
+	p->depth--;
+	c_line(p, s->other.list.n > 0 ? "} else {" : "}");
 	if (s->other.list.n > 0)
 		in_braces(p, &s->other, "}");
 }
@@ -422,29 +426,17 @@ static void stream(printer *p, const kern_stmt *s)
 		p->streams[s->at.array] = bytes;
 }
 
-static void use_value(printer *p, kern_val v)
-{
-	if (kern_at(p->k, v)->op == KERN_LOAD)
-		p->used[kern_at(p->k, v)->at.array] = true;
-}
-
-/* Arrays that the block names. */
-static void find_used(printer *p, const kern_block *b)
+/* What the function needs for some statements in it. */
+static void find_needed(printer *p, const kern_block *b)
 {
 	for (int32_t i = 0; i < b->list.n; i++) {
 		const kern_stmt *s = b->list.at[i];
-		kern_accessed t[KERN_MOST_ACCESSED];
 
-		if (s->kind == KERN_LET)
-			use_value(p, s->v);
-		use_value(p, s->x);
-		for (int32_t j = kern_accesses(s, t) - 1; j >= 0; j--)
-			p->used[t[j].at->array] = true;
 		p->tiled |= s->kind == KERN_TILES;
 		if (s->kind == KERN_STORE && s->stream)
 			stream(p, s);
-		find_used(p, &s->body);
-		find_used(p, &s->other);
+		find_needed(p, &s->body);
+		find_needed(p, &s->other);
 	}
 }
 
@@ -543,6 +535,7 @@ static void before(printer *p, const kern_stmt *s)
 		.turn = turn,          \
 		.matrix = matrix,      \
 		.async = async,        \
+		.rarely = c_rarely,    \
 		.open = pointers,      \
 		.close = leave,        \
 		.head = head}
@@ -560,7 +553,8 @@ static const char *phase(printer *p, const kern_phase *ph)
 	p->out = &out;
 	p->depth = 1;
 	p->tiled = false;
-	find_used(p, &ph->body);
+	c_find_used(p, &ph->body, p->used);
+	find_needed(p, &ph->body);
 	p->d->open(p);
 	block(p, &ph->body);
 	p->d->close(p);
@@ -606,6 +600,8 @@ static const struct needs *copy_needs(arena *a, const printer *p)
 		at[i] = p->needs.at[i];
 		if (at[i].name != NULL)
 			at[i].name = arena_strdup(a, at[i].name);
+		if (at[i].text != NULL)
+			at[i].text = arena_strdup(a, at[i].text);
 	}
 	out->n = p->needs.n;
 	out->at = at;
@@ -655,6 +651,9 @@ c_kernel *c_print_as(
 	}
 	out->c = arena_strndup(a, c.at, c.n);
 	out->work = (int64_t)c.n + (int64_t)p.n_loops * LOOP_CHARS;
+	for (int32_t i = 0; i < p.needs.n; i++)
+		if (p.needs.at[i].text != NULL)
+			out->work += (int64_t)strlen(p.needs.at[i].text);
 	out->needs = copy_needs(a, &p);
 	arena_free(tmp);
 	return out;

@@ -23,7 +23,8 @@ typedef enum need_kind {
 	NEED_TILES,    /* lanes vectors of columns, rows of `of` by columns of t; lanes 0:
 			* the number of rows of tile registers */
 	NEED_REPEAT,   /* t in `lanes` from `other` lanes */
-	NEED_ZIP       /* t in `lanes` from two of half as many */
+	NEED_ZIP,      /* t in `lanes` from two of half as many */
+	NEED_TEXT      /* the function `name`, whose text is `text` */
 } need_kind;
 
 struct need {
@@ -31,6 +32,7 @@ struct need {
 	const char *name;
 	tn_dtype t, of;
 	int32_t lanes, other;
+	const char *text;
 };
 struct needs {
 	int32_t n;
@@ -51,12 +53,16 @@ typedef struct printer {
 	const kern_phase *phase; /* the current one */
 	const kern_stmt *by_warp; /* the open loop by warp, where one thread runs it */
 	bool *each_warp; /* [value] a register that each warp has: an array then */
+	bool *mentioned; /* [value] c_name was asked for it; NULL: that is not kept */
 	bool *used;	/* [array] in this phase */
 	bool tiled;	/* it uses tile registers */
 	int32_t *streams; /* bytes of vectors that go past the caches; 0: none */
 	const struct dialect *d;
 	const void *more; /* of the dialect */
 } printer;
+
+/* Prints the statements of a block. */
+typedef void c_print_block(printer *p, const kern_block *b);
 
 /* How a dialect prints what it does not share with the others. */
 typedef struct dialect {
@@ -89,6 +95,9 @@ typedef struct dialect {
 	void (*turn)(printer *p, const kern_stmt *s);
 	void (*matrix)(printer *p, const kern_stmt *s); /* MMA, TAKE, GIVE */
 	void (*async)(printer *p, const kern_stmt *s); /* ASYNC, COMMIT, WAIT */
+	/* prints a call of a function of its own for what is done rarely; false: the block
+	 * stays where it is. The member may be NULL: all of them do */
+	bool (*rarely)(printer *p, const kern_block *b, c_print_block *print);
 	/* the first and the last lines of a function's body */
 	void (*open)(printer *p);
 	void (*close)(printer *p);
@@ -103,6 +112,8 @@ struct c_places {
 };
 /* cells.c: lists the cells of k, with their offsets and sizes */
 void c_find_cells(arena *a, const kern_kernel *k, c_kernel *out);
+/* .. sets used[i] for the arrays i that the block names */
+void c_find_used(const printer *p, const kern_block *b, bool *used);
 
 /* print.c */
 c_kernel *c_print_as(arena *a, const kern_kernel *k, const dialect *d,
@@ -112,6 +123,9 @@ c_kernel *c_print_plain(arena *a, const kern_kernel *k); /* of c_apart_plain */
 /* The word in the dialect's language. */
 const char *c_word_of(const printer *p, c_word w);
 void c_checked(printer *p, kern_val v, const char *failed);
+
+/* rarely.c: dialect.rarely */
+bool c_rarely(printer *p, const kern_block *b, c_print_block *print);
 
 /* line.c */
 void c_line(printer *p, const char *fmt, ...)
@@ -124,6 +138,7 @@ const char *c_index_type(printer *p); /* of indices */
 const char *c_type_of(printer *p, kern_val v); /* of the variable that holds it */
 const char *c_name(printer *p, kern_val v); /* or a literal */
 const char *c_form(printer *p, const kern_form *f);
+const char *c_array_name(const printer *p, int32_t array); /* "p1" */
 const char *c_element(printer *p, const kern_access *at); /* "p1[4 * x3]" */
 const char *c_value(printer *p, kern_val v); /* of the instruction */
 /* Does a name stand for the value in the text so far? */

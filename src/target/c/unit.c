@@ -176,6 +176,9 @@ static void add(struct unit *u, const struct need *d)
 	case NEED_ZIP:
 		c_dot_text(&u->more, u->m, d);
 		break;
+	case NEED_TEXT:
+		str_add(&u->more, d->text);
+		break;
 	}
 }
 

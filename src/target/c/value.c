@@ -41,7 +41,7 @@ const char *c_use(printer *p, const char *helper, tn_dtype t, int32_t lanes)
 	if (f == NULL)
 		env_bug(arena_env(p->a), "target/c", "no helper %s of %s",
 			helper, dtype_name(t));
-	c_need(p, (struct need){NEED_MATH, helper, t, t, lanes, 0});
+	c_need(p, (struct need){NEED_MATH, helper, t, t, lanes, 0, NULL});
 	return f;
 }
 
@@ -49,7 +49,7 @@ const char *c_int_helper(printer *p, const char *name)
 {
 	tn_dtype t = p->k->narrow ? TN_I32 : TN_I64;
 
-	c_need(p, (struct need){NEED_INT, name, t, t, 1, 0});
+	c_need(p, (struct need){NEED_INT, name, t, t, 1, 0, NULL});
 	return strcmp(name, "floor_div") == 0 && !p->k->narrow
 		       ? name
 		       : arena_printf(p->a, "%s_%s", name, dtype_name(t));
@@ -57,7 +57,7 @@ const char *c_int_helper(printer *p, const char *name)
 
 static const char *lanes_of(printer *p, tn_dtype t, int32_t lanes)
 {
-	c_need(p, (struct need){NEED_TYPE, NULL, t, t, lanes, 0});
+	c_need(p, (struct need){NEED_TYPE, NULL, t, t, lanes, 0, NULL});
 	return c_math_type(p->m, t, lanes);
 }
 
@@ -66,7 +66,7 @@ const char *c_turn(printer *p, tn_dtype t, int32_t lanes)
 	lanes_of(p, t, lanes);
 	c_use(p, "load", t, lanes);
 	c_use(p, "store", t, lanes);
-	c_need(p, (struct need){NEED_TURN, NULL, t, t, lanes, 0});
+	c_need(p, (struct need){NEED_TURN, NULL, t, t, lanes, 0, NULL});
 	return arena_printf(p->a, "transpose_%s",
 		c_math_type(p->m, t, lanes));
 }
@@ -110,7 +110,7 @@ static const char *unsigned_type(printer *p, kern_type t)
 
 	if (t.lanes == 1) /* small integers are promoted and cannot overflow */
 		return c_word_of(p, bytes == 8 ? C_WORD_U64 : C_WORD_U32);
-	c_need(p, (struct need){NEED_UNSIGNED, NULL, t.dt, t.dt, t.lanes, 0});
+	c_need(p, (struct need){NEED_UNSIGNED, NULL, t.dt, t.dt, t.lanes, 0, NULL});
 	return arena_printf(p->a, "u%dx%d", 8 * bytes, t.lanes);
 }
 
@@ -202,6 +202,8 @@ const char *c_name(printer *p, kern_val v)
 
 	if (x->op == KERN_CONST)
 		return literal(p, x);
+	if (p->mentioned != NULL)
+		p->mentioned[v] = true;
 	if (x->op == KERN_CHUNK)
 		return "chunk";
 	if (p->d->name != NULL && p->d->name(p, v) != NULL)
@@ -262,16 +264,21 @@ static const char *factor(printer *p, const kern_value *v)
 		       : t;
 }
 
-const char *c_element(printer *p, const kern_access *at)
+const char *c_array_name(const printer *p, int32_t array)
 {
 	static const char letter[] = {[KERN_PARAM] = 'p',
 		[KERN_SCRATCH] = 'q',
 		[KERN_LOCAL] = 'b',
 		[KERN_STACK] = 's'};
-	const kern_array *r = &p->k->array.at[at->array];
+	const kern_array *r = &p->k->array.at[array];
 
-	return arena_printf(p->a, "%c%d[%s]", letter[r->space], r->number,
-		c_form(p, at->at));
+	return arena_printf(p->a, "%c%d", letter[r->space], r->number);
+}
+
+const char *c_element(printer *p, const kern_access *at)
+{
+	return arena_printf(
+		p->a, "%s[%s]", c_array_name(p, at->array), c_form(p, at->at));
 }
 
 /* ---- instructions ---- */
@@ -389,7 +396,7 @@ static const char *from_float(printer *p, const char *x, tn_dtype from,
 {
 	lanes_of(p, from, to.lanes);
 	lanes_of(p, to.dt, to.lanes);
-	c_need(p, (struct need){NEED_FROM, NULL, from, to.dt, to.lanes, 0});
+	c_need(p, (struct need){NEED_FROM, NULL, from, to.dt, to.lanes, 0, NULL});
 	return arena_printf(p->a, "%s_from_%s(%s)",
 		c_math_type(p->m, to.dt, to.lanes), dtype_name(from), x);
 }
