@@ -156,16 +156,28 @@ static int32_t side_of(
 	return n;
 }
 
+/* Does a schedule choose tiles for it? The bound of cost.c knows none. */
+static bool has_products(const split *s)
+{
+	for (int32_t i = 0; i < s->n; i++)
+		if (s->unit[i]->contraction)
+			return true;
+	return false;
+}
+
 /*
  * By how much are the two kernels faster than the one, with all threads or with
- * one? 0: they are slower with all threads by more than a merge may be.
+ * one? Where the bound of cost.c says that they are slower: with all threads and with
+ * one. 0: they are slower with all threads by more than a merge may be. number: of the
+ * cut, among those that are looked at.
  */
-static double gain_of(const split *s, fuse_price now, choice_cut *out)
+static double gain_of(const split *s, fuse_price now, int32_t number, choice_cut *out)
 {
 	choice *c = s->c;
 	double most = now.seconds * c->f->t->fusion.most_lost;
 	eqn_unit **unit = arena_array(fuse_scratch(c->f), eqn_unit *, s->n);
 	double all, alone, bound = 0;
+	bool contradicts;
 
 	for (int32_t side = 0; side < 2; side++)
 		bound += choice_judge(
@@ -174,8 +186,11 @@ static double gain_of(const split *s, fuse_price now, choice_cut *out)
 	if (isinf(bound)) /* a side is no kernel */
 		return 0;
 	/* it takes what rounds find near from the farthest memory */
-	if (bound > most && !c->f->s->in_rounds)
+	contradicts = bound > most && !c->f->s->in_rounds;
+	if (contradicts && (number >= c->f->t->fusion.bound_cuts || !has_products(s)))
 		return 0;
+	if (contradicts)
+		most = now.seconds / c->f->t->fusion.least_gain;
 	for (int32_t side = 0; side < 2 && out->apart <= most; side++) {
 		fuse_price p = choice_ask(c,
 			side_of(s, out->first, side == 0, unit), unit,
@@ -188,7 +203,9 @@ static double gain_of(const split *s, fuse_price now, choice_cut *out)
 	alone = now.alone / out->alone;
 	if (out->apart > most)
 		return 0;
-	return all > alone ? all : alone;
+	if (contradicts == (all < alone))
+		return all;
+	return alone;
 }
 
 static choice_cut find_cut(choice *c, int32_t n, eqn_unit **unit)
@@ -207,7 +224,7 @@ static choice_cut find_cut(choice *c, int32_t n, eqn_unit **unit)
 		add_cut(&s, s.needs[i]);
 	for (int32_t i = 0; i < s.all.n; i++) {
 		choice_cut made = {.first = s.all.at[i].first};
-		double gain = gain_of(&s, now, &made);
+		double gain = gain_of(&s, now, i, &made);
 
 		if (gain >= most) {
 			best = made;

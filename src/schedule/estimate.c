@@ -119,7 +119,7 @@ static void add_read(estimate *w, const expr *e, loop_set vars, bool masked)
 
 static loop_set visit(estimate *w, const expr *e, bool masked);
 
-/* Adds the cost of each condition that can fail; those of few values are free. */
+/* Adds the cost of each condition that can fail. */
 static void add_guards(estimate *w, const expr *e)
 {
 	loop_set vars;
@@ -132,7 +132,7 @@ static void add_guards(estimate *w, const expr *e)
 	}
 	vars = loop_form_vars(e->form);
 	part = estimate_inside(w, e->form, e->lo, e->hi);
-	if (part <= 0 || part >= 1)
+	if (part <= 0 || part >= 1 || estimate_is_free(w, e, vars))
 		return;
 	if (estimate_in_lanes(w, vars))
 		add_ops(w, 1, vars);
@@ -404,74 +404,14 @@ static void add_leaf(estimate *w, const loop_node *n)
 	}
 }
 
-/* ---- tiles, squares ---- */
-
-static double length(const estimate *w, int32_t var)
-{
-	return var < 0 ? 1 : (double)(w->range[var].hi - w->range[var].lo);
-}
-
-static double whole(double n)
-{
-	int64_t i = (int64_t)n;
-
-	return (double)i < n ? (double)i + 1 : (double)i;
-}
-
-/* A tile, rows by columns in registers: bound by products or by their loads. */
-static void add_tile(estimate *w, const loop_node *n)
-{
-	const machine_cycles *c = &w->k->machine->cycles;
-	const machine_matrix *m = &w->k->machine->matrix;
-	double rows = n->row_var < 0 ? 1 : length(w, n->row_var);
-	double columns = length(w, n->var), steps = 1, vectors, most, each;
-	double height = rows < (double)n->size ? rows : (double)n->size;
-	double tiles = whole(rows / (double)n->size), start, group = n->dot;
-	double more = 0; /* sums of the factors beside */
-
-	for (int32_t i = 0; i < n->n_sums; i++)
-		steps *= length(w, n->sum[i]);
-	for (int32_t i = 0; i < n->n_clip; i++)
-		steps *= loop_clip_part(w->k, &n->clip[i]);
-	vectors = whole(columns / n->lanes);
-	most = (double)n->unroll < vectors ? (double)n->unroll : vectors;
-	tiles *= whole(vectors / most);
-	if (n->dot > 0) {
-		more = (n->offset[0] != 0 ? most : 0) +
-		       (n->offset[1] != 0 ? height / n->lanes : 0);
-		steps = steps / length(w, n->sum[0]) *
-			whole(length(w, n->sum[0]) / group);
-	}
-	each = (n->dot > 0 ? c->dot : c->fma) * (height * most + more);
-	if (each < c->tile_load * (height + most))
-		each = c->tile_load * (height + most);
-	if (each < c->chain)
-		each = c->chain;
-	if (n->tiled) {
-		double begins = steps / whole(length(w, n->sum[0]) / group);
-
-		each = machine_tile_cycles(w->k->machine, height, most,
-			       steps / begins) * begins / steps;
-	}
-	if (n->matrix)
-		each = ((n->warps > 0 ? m->warps_cycles : m->cycles) * most -
-			       (n->in_memory ? m->rows_cycles : 0)) *
-		       (double)dtype_size(n->factor[1]->dtype) / m->row_bytes *
-		       (loop_has_parts(n) ? 3 : 1);
-	if (w->warps < 2) /* its factors are not in memory that warps share */
-		each *= w->k->machine->block.alone;
-	start = n->held > 0 ? 0 : c->tile_start * height * most;
-	w->out->tile_cycles += times_of(w, ~(loop_set)0) * tiles *
-			       estimate_needed(w, n) *
-			       (steps * each + start);
-}
+/* ---- squares ---- */
 
 static void add_turn(estimate *w, const loop_node *n)
 {
-	double all = length(w, n->var);
+	double all = estimate_length(w, n->var);
 
 	if (n->row_var >= 0)
-		all *= length(w, n->row_var);
+		all *= estimate_length(w, n->row_var);
 	w->out->access_cycles += times_of(w, ~(loop_set)0) * all *
 				 w->k->machine->cycles.turned;
 }
@@ -521,7 +461,7 @@ static void walk_for(estimate *w, const loop_node *n)
 	struct estimate_range was = w->range[n->var];
 	int32_t lanes = w->lanes, lane_var = w->lane_var;
 	double wide = w->wide, share = w->share;
-	double elems = length(w, n->var);
+	double elems = estimate_length(w, n->var);
 	struct estimate_loop *l = &w->loop[w->depth];
 	estimate_scope outer = {0};
 
@@ -535,7 +475,7 @@ static void walk_for(estimate *w, const loop_node *n)
 		l->rest = (double)((int64_t)elems % n->lanes);
 		w->lanes = n->lanes;
 		w->lane_var = n->var;
-		w->wide = whole((double)n->lanes * widest.bytes /
+		w->wide = estimate_whole((double)n->lanes * widest.bytes /
 				w->k->machine->vector_bytes);
 	}
 	l->unrolled = n->lanes <= 1 && n->unroll >= (int32_t)elems &&
@@ -562,8 +502,8 @@ static void walk_for(estimate *w, const loop_node *n)
 static void walk_block(estimate *w, const loop_node *n)
 {
 	struct estimate_range was = w->range[n->var];
-	double elems = length(w, n->var), share = w->share;
-	double blocks = whole(elems / (double)n->size);
+	double elems = estimate_length(w, n->var), share = w->share;
+	double blocks = estimate_whole(elems / (double)n->size);
 	bool staged = w->staged;
 
 	if (n->stages > 1) { /* but those of the first pieces */
@@ -623,7 +563,7 @@ static void walk_node(estimate *w, const loop_node *n)
 		walk_span(w, n);
 		break;
 	case LOOP_TILE:
-		add_tile(w, n);
+		w->out->tile_cycles += times_of(w, ~(loop_set)0) * estimate_tile(w, n);
 		break;
 	case LOOP_STAGE:
 		add_turn(w, n);

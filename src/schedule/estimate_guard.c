@@ -76,3 +76,32 @@ bool estimate_is_guard(const estimate *w, const expr *e, estimate_guard *g)
 	       e->arg[1] != NULL && estimate_is_guard(w, e->arg[0], g) &&
 	       estimate_is_guard(w, e->arg[1], g);
 }
+
+/* Do the clips of the loops around say that it holds? */
+static bool is_clipped(const estimate *w, const expr *e)
+{
+	for (int32_t i = 0; i < w->depth; i++)
+		for (int32_t j = 0; j < w->loop[i].node->n_clip; j++) {
+			const loop_clip *c = &w->loop[i].node->clip[j];
+
+			if (c->f == e->form && c->lo == e->lo && c->hi == e->hi)
+				return true;
+		}
+	return false;
+}
+
+/* Has it as many values as loops are written out, in all iterations of the others? Then
+ * a compiler computes these once. */
+static bool is_steady(const estimate *w, loop_set vars)
+{
+	for (int32_t i = 0; i < w->depth; i++)
+		if ((vars & BIT(w->loop[i].var)) != 0 && !w->loop[i].unrolled &&
+			w->loop[i].trips > 1)
+			return false;
+	return true;
+}
+
+bool estimate_is_free(const estimate *w, const expr *e, loop_set vars)
+{
+	return is_clipped(w, e) || is_steady(w, vars);
+}

@@ -54,6 +54,21 @@ static inline bool estimate_copies(const estimate *w, const loop_eqn *e)
 	return e->stage && w->warps > 1;
 }
 
+/* The elements that a block, or a loop in it, has of the variable; -1: one. */
+static inline double estimate_length(const estimate *w, int32_t var)
+{
+	return var < 0 ? 1 : (double)(w->range[var].hi - w->range[var].lo);
+}
+static inline double estimate_whole(double n) /* rounded up */
+{
+	int64_t i = (int64_t)n;
+
+	return (double)i < n ? (double)i + 1 : (double)i;
+}
+
+/* estimate_tile.c: the cycles of the tile, each time it is run */
+double estimate_tile(const estimate *w, const loop_node *n);
+
 /* estimate_guard.c: the part of the iterations in which lo <= f < hi */
 double estimate_inside(
 	const estimate *w, const ix_form *f, int64_t lo, int64_t hi);
@@ -65,6 +80,8 @@ typedef struct estimate_guard {
 } estimate_guard;
 /* Adds the conditions that e has on indices; false: e is another condition. */
 bool estimate_is_guard(const estimate *w, const expr *e, estimate_guard *g);
+/* Is the condition known, or the same in all iterations of a chunk? */
+bool estimate_is_free(const estimate *w, const expr *e, loop_set vars);
 static inline bool estimate_in_lanes(const estimate *w, loop_set vars)
 {
 	return w->lanes > 1 && (vars & BIT(w->lane_var)) != 0;

@@ -77,7 +77,7 @@
 		.plain_contract_per_s = 8e9, .serial_volume = 4096,            \
 		.tail_part = 8, .tail_eqns = 8, .again_ops = 40,               \
 		.again_reads = 4, .most_lost = 1.1, .alone_lost = (alone),     \
-		.least_gain = 1.05, .cuts = 8,                                 \
+		.least_gain = 1.05, .cuts = 8, .bound_cuts = 2,                \
 		.split_rounds = 3, .alike = 0.02,                              \
 		.split_iterations = 64, .strided = 1.3,                        \
 		.gathered_ops = 100, .keys_at_once = 256,                      \
@@ -567,6 +567,7 @@ static const struct fact {
 	SIZE(fusion.alone_lost, "merges"),
 	SIZE(fusion.least_gain, "merges"),
 	SIZE(fusion.cuts, "merges"),
+	SIZE(fusion.bound_cuts, "merges"),
 	SIZE(fusion.split_rounds, "merges"),
 	SIZE(fusion.alike, "merges"),
 	SIZE(fusion.batch_volume, "step"),

@@ -201,6 +201,7 @@ typedef struct machine_fusion {
 	double alone_lost; /* .. on one thread */
 	double least_gain; /* .. in those of the parts of a kernel that is split */
 	int32_t cuts; /* of a kernel that are priced */
+	int32_t bound_cuts; /* .. though a bound says that they are slower */
 	int32_t split_rounds; /* in which parts are merged with others */
 	double alike; /* seconds that differ by less than this part say nothing */
 	double most_held; /* results of a kernel, in times of its largest, behind what is
