@@ -157,6 +157,7 @@ typedef struct machine_product {
 	int32_t slide_near;    /* pixels of an image without a window, at most */
 	int32_t slide_copies;  /* elements of its copy for each of its own, at most */
 	int32_t sums_part;     /* of the second cache, for the sums of its pixels: one of so many */
+	int32_t all_part;      /* .. for a panel that is read with all terms of a sum */
 	int32_t slide_columns; /* of its window that are written out one by one, at most */
 	int32_t most_equations; /* of a kernel in tiles, with copies of factors */
 	/* of the second cache: longer rows go by in blocks; and those whose sums are not

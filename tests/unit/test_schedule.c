@@ -107,15 +107,22 @@ static const struct seen seen[] = {
 		" o: f32[27,32]\n a o#0: o[i:27, j:32] += x[70*i + k] * "
 		"y[32*k + j] for k:70\n return o\n}\n",
 		{"x += 9)"}, {" == "}},
+	/* a panel that takes little of the second cache is read with all terms */
+	{"a panel of all terms",
+		"system {\n x: f32[128,700] input 0\n y: f32[700,196] input 1\n"
+		" s: f32[128,196]\n o: f32[128,196]\n"
+		" a s#0: s[i:128, j:196] += x[700*i + k] * y[196*k + j] for k:700\n"
+		" a o#1: o[i:128, j:196] = max(s[196*i + j], 0)\n return o\n}\n",
+		{"for (i64 x = 0; x < 700; x += 1)"}, {"x += 350", "== 0)"}},
 	/* few rows and columns, a long sum: pieces of it, and what joins them */
 	{"sum in pieces",
-		"system {\n x: f32[16384,32] input 0\n y: f32[16384,48] input 1\n"
+		"system {\n x: f32[32768,32] input 0\n y: f32[32768,48] input 1\n"
 		" s: f32[32,48]\n o: f32[32,48]\n"
-		" a s#0: s[i:32, j:48] += x[32*k + i] * y[48*k + j] for k:16384\n"
+		" a s#0: s[i:32, j:48] += x[32*k + i] * y[48*k + j] for k:32768\n"
 		" a o#1: o[i:32, j:48] = max(s[48*i + j], 0)\n"
 		" return o\n}\n",
-		{"x = 1024 * chunk; x < 1024 * chunk + 1024;", "/* part */",
-			"x < 16; x += 1", "((x - 1024 * chunk) == 0)"},
+		{"x = 2048 * chunk; x < 2048 * chunk + 2048;", "/* part */",
+			"x < 16; x += 1", "((x - 2048 * chunk) == 0)"},
 		{NULL}},
 	/* .. rows and columns enough: the sum stays whole */
 	{"whole sum",

@@ -443,17 +443,20 @@ static int64_t terms_at_once(const contract *c, const contract_product *p, int64
 }
 
 /*
- * Are panels that are kept read with all terms of the sum? They come with prefetches, so
- * it is enough that the second cache holds all rows; then sums are never stored between
- * blocks, and what follows is computed on them in registers.
+ * Are panels read with all terms of the sum? Those that are kept come with prefetches,
+ * and those that a chunk has copied take little of the second cache, so it is enough that
+ * it holds all rows; then sums are never stored between blocks, and what follows is
+ * computed on them in registers.
  */
 static bool takes_all_terms(const contract *c, const contract_product *p, int64_t rest)
 {
 	const machine *m = c->k->machine;
 	int64_t bytes = contract_factor_bytes(c, p);
+	int64_t panel = bytes * p->lanes * p->vectors * contract_extent(c, p->s);
 
 	return rest == 1 && !p->turned && !p->slides && p->dot == 0 &&
-	       contract_keeps_columns(c, p) &&
+	       (contract_keeps_columns(c, p) ||
+		       panel <= m->memory[MACHINE_L2].bytes / m->product.all_part) &&
 	       mul_ok(bytes, elements(c, p->rows), &bytes) &&
 	       mul_ok(bytes, contract_extent(c, p->s), &bytes) &&
 	       bytes <= m->memory[MACHINE_L2].bytes * m->product.panel_quarters / 4;
