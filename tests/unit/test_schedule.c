@@ -107,6 +107,13 @@ static const struct seen seen[] = {
 		" o: f32[27,32]\n a o#0: o[i:27, j:32] += x[70*i + k] * "
 		"y[32*k + j] for k:70\n return o\n}\n",
 		{"x += 9)"}, {" == "}},
+	/* what computes a tile term by term, which is done rarely, is a function */
+	{"a function of its own",
+		"system {\n x: f32[1,96,20] input 0\n w: f32[32,96,3] input 1\n"
+		" y: f32[1,32,20]\n conv a#0: y[f:32, z:20] += "
+		"sel(inside(z - k + 1, 0, 20), x[z + 20*c - k + 1] * "
+		"w[288*f + 3*c + k], 0) for c:96, k:3\n return y\n}\n",
+		{"rarely_", "(err, "}, {NULL}},
 	/* a panel that takes little of the second cache is read with all terms */
 	{"a panel of all terms",
 		"system {\n x: f32[128,700] input 0\n y: f32[700,196] input 1\n"

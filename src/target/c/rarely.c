@@ -22,7 +22,7 @@ static bool is_plain(const kern_stmt *s)
 {
 	return s->kind == KERN_LET || s->kind == KERN_VAR || s->kind == KERN_SET ||
 	       s->kind == KERN_SET_LANE || s->kind == KERN_STORE || s->kind == KERN_FOR ||
-	       s->kind == KERN_IF || s->kind == KERN_BLOCK;
+	       s->kind == KERN_IF || s->kind == KERN_BLOCK || s->kind == KERN_NOTE;
 }
 
 static void find(struct found *f, const kern_block *b)
@@ -106,8 +106,9 @@ bool c_rarely(printer *p, const kern_block *b, c_print_block *print)
 	const char *body, *name;
 
 	find(&f, b);
-	/* what is named by a statement that begins in another function is not moved twice */
-	if (!f.loops || f.other || sets_others(&f) || p->mentioned != NULL)
+	/* a register that each warp has is an array, and what is in such a function stays */
+	if (!f.loops || f.other || sets_others(&f) || p->by_warp != NULL ||
+		p->mentioned != NULL)
 		return false;
 	p->mentioned = arena_array(p->a, bool, n);
 	body = body_of(p, b, print);
