@@ -68,6 +68,15 @@ static bool begins(const char *s, const char *with)
 	return strncmp(s, with, strlen(with)) == 0;
 }
 
+/* Behind the attributes of a function, if it has some. */
+static const char *without_attributes(const char *s)
+{
+	static const char opens[] = "static __attribute__((";
+	const char *end = begins(s, opens) ? strstr(s + sizeof opens - 1, "))") : NULL;
+
+	return end != NULL ? end + 2 : s;
+}
+
 /* The name that a line at the outermost level defines; NULL: none. */
 static const char *defined(arena *a, const char *line)
 {
@@ -80,7 +89,7 @@ static const char *defined(arena *a, const char *line)
 			end = s;
 	} else if (begins(line, "INLINE ") || begins(line, "static ") ||
 		begins(line, "KERNEL ")) {
-		end = strpbrk(line, "([=\n");
+		end = strpbrk(without_attributes(line), "([=\n");
 	} else {
 		return NULL;
 	}

@@ -291,6 +291,9 @@ isa() { # isa NAME FILE OPTION...
 }
 isa isa_soft "$root/examples/softmax.tn"
 isa isa_loop loop.tn --threads pthread
+# What is done rarely is a function with attributes.
+printf 'program {\n  x: f32[100]\n  y = sin(x)\n  return y\n}\n' > sine.tn
+isa isa_sine sine.tn
 isa isa_step "$root/tests/golden/cli/data/train/small.onnx" --train --batch 4
 # On a processor that has none of them; and the bits are those of --lanes 4 --no-fma.
 if command -v qemu-x86_64 >/dev/null; then
