@@ -61,7 +61,7 @@
 		.enough_pieces = (enough), .cut_chunks = (wanted), .least_piece = (least),      \
 		.piece_chunks = 16, .full_lanes = 85, .turn_gain = 10,         \
 		.turn_sum = 64, .turn_vectors = 2, .turn_copy = 4 << 20, \
-		.tile_quarters = 3, .slide_pixels = 7, .slide_sum = 256, .slide_near = 256, .slide_copies = 2, .slide_columns = 8, .sums_part = 8, .all_part = 8, \
+		.tile_quarters = 3, .slide_pixels = 7, .slide_sum = 128, .slide_near = 256, .slide_copies = 2, .slide_columns = 8, .sums_part = 8, .all_part = 8, \
 		.most_equations = 60,    \
 		.long_part = 4, .plain_part = 16,                              \
 		.keys_part = 8, .keys_parts = 3, .block_quarters = 2,          \

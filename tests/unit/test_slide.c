@@ -109,6 +109,21 @@ static const struct slid {
 	{"system {\n x: f32[1,256,17,18] input 0\n w: f32[32,256] input 1\n"
 	 " y: f32[1,32,17,18]\n conv a#0: y[f:32, y_0:17, y_1:18] += "
 	 "x[18*y_0 + y_1 + 306*c] * w[256*f + c] for c:256\n return y\n}\n", NEVER, 0},
+	/* few terms: a window has enough of them, a stride alone has not */
+	{"system {\n x: f32[1,3,21,23] input 0\n w: f32[32,3,7,7] input 1\n"
+	 " y: f32[1,32,11,12]\n conv a#0: y[f:32, y_0:11, y_1:12] += "
+	 "sel(inside(2*y_0 + k_0 - 3, 0, 21) and inside(2*y_1 + k_1 - 3, 0, 23), "
+	 "x[46*y_0 + 2*y_1 + 483*c + 23*k_0 + k_1 - 72] * "
+	 "w[147*f + 49*c + 7*k_0 + k_1], 0) for c:3, k_0:7, k_1:7\n return y\n}\n",
+		ALWAYS, 2},
+	{"system {\n x: f32[2,200,17,18] input 0\n w: f32[32,200] input 1\n"
+	 " y: f32[2,32,9,9]\n conv a#0: y[n:2, f:32, y_0:9, y_1:9] += "
+	 "x[61200*n + 36*y_0 + 2*y_1 + 306*c] * w[200*f + c] for c:200\n"
+	 " return y\n}\n", NEVER, 0},
+	/* .. nor have channels that are counted by two variables */
+	{"system {\n x: f32[1,200,126] input 0\n w: f32[32,200] input 1\n"
+	 " y: f32[1,32,126]\n conv a#0: y[f:32, z:126] += x[z + 126*c + 12600*h] * "
+	 "w[200*f + 2*c + h] for c:100, h:2\n return y\n}\n", NEVER, 0},
 	/* too few pixels, terms, or filters */
 	{"system {\n x: f32[1,96,5] input 0\n w: f32[32,96,3] input 1\n"
 	 " y: f32[1,32,5]\n conv a#0: y[f:32, z:5] += sel(inside(z + k - 1, 0, 5), "

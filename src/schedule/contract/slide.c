@@ -25,6 +25,24 @@ static bool has_window(const loop_kernel *k, const contract_product *p)
 	return contract_elements(k, p->sums) > k->var[p->s].extent;
 }
 
+/* Does a sum walk along a row of pixels? */
+static bool slides_along(const loop_kernel *k, const contract_product *p)
+{
+	contract_image m;
+	int64_t row, step;
+
+	if (!contract_find_image(p->x, &m) ||
+		!ix_stride(m.read->form, p->i, k->var[p->i].extent, &row) ||
+		!mul_ok(row < 0 ? -row : row, k->var[p->i].extent, &row))
+		return false;
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((p->sums & BIT(v)) != 0 &&
+			ix_stride(m.read->form, v, k->var[v].extent, &step) &&
+			(step < 0 ? -step : step) < row)
+			return true;
+	return false;
+}
+
 /* Are the pixels of a row apart? */
 static bool is_strided(const loop_kernel *k, const contract_product *p)
 {
@@ -276,8 +294,8 @@ static bool find_roles(loop_kernel *k, const loop_eqn *e, const contract_terms *
 /*
  * Are there enough pixels, filters and terms? Without a window or a stride pixels are
  * good columns, too, unless there are few, and weights that the second cache does not
- * hold: then chunks are panels of filters. Where registers hold few rows, sums leave more
- * often.
+ * hold: then chunks are panels of filters. A copy of the image serves all taps of a window,
+ * which pays for short sums. Where registers hold few rows, sums leave more often.
  */
 static bool is_worth(loop_kernel *k, const loop_eqn *e, const contract_product *p)
 {
@@ -285,6 +303,7 @@ static bool is_worth(loop_kernel *k, const loop_eqn *e, const contract_product *
 	int64_t lanes = machine_lanes(k->machine, (int32_t)dtype_size(e->acc[0]));
 	int64_t filters = k->var[p->j].extent, terms = contract_elements(k, p->sums);
 	bool tall = contract_most_rows(k) >= m->slide_pixels;
+	bool along = slides_along(k, p);
 	int64_t weights = contract_elements(k, loop_expr_vars(k, p->y));
 	bool large = weights > k->machine->memory[MACHINE_L2].bytes / 2 /
 				       (int64_t)dtype_size(e->acc[0]);
@@ -294,7 +313,7 @@ static bool is_worth(loop_kernel *k, const loop_eqn *e, const contract_product *
 	       lanes > 1 && k->var[p->i].extent >= m->slide_pixels &&
 	       filters >= 2 * lanes &&
 	       contract_filled(filters, lanes) >= m->full_lanes &&
-	       terms >= (tall ? m->slide_sum : 2 * m->slide_sum) &&
+	       terms >= m->slide_sum * (!tall ? 4 : along ? 1 : 2) &&
 	       (has_window(k, p) ||
 		       contract_elements(k, loop_expr_vars(k, p->x)) <= m->turn_copy) &&
 	       weights <= m->turn_copy;
