@@ -203,9 +203,9 @@ static double gain_of(const split *s, fuse_price now, int32_t number, choice_cut
 	alone = now.alone / out->alone;
 	if (out->apart > most)
 		return 0;
-	if (contradicts == (all < alone))
-		return all;
-	return alone;
+	if (contradicts)
+		return all < alone ? all : alone;
+	return all > alone ? all : alone;
 }
 
 static choice_cut find_cut(choice *c, int32_t n, eqn_unit **unit)

@@ -505,9 +505,9 @@ int32_t lw_open_inside(lowering *lw, int32_t var, int64_t most);
 bool lw_copies(lowering *lw, const loop_node *n);
 /* lower_finish.c */
 void lw_finish(struct tile *t, int64_t columns);
-/* Computes the tile term by term if t->again says so, whatever its size is. */
 /* Sets t->at_last, if it is enough to look at the sums there. */
 void lw_find_last(struct tile *t);
+/* Computes the tile term by term if t->again says so, whatever its size is. */
 void lw_again(struct tile *t);
 void lw_store_checked(struct tile *t, int64_t columns);
 

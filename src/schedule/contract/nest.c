@@ -452,11 +452,12 @@ static bool takes_all_terms(const contract *c, const contract_product *p, int64_
 {
 	const machine *m = c->k->machine;
 	int64_t bytes = contract_factor_bytes(c, p);
-	int64_t panel = bytes * p->lanes * p->vectors * contract_extent(c, p->s);
+	int64_t panel = bytes * p->lanes * p->vectors;
+	bool small = mul_ok(panel, contract_extent(c, p->s), &panel) &&
+		     panel <= m->memory[MACHINE_L2].bytes / m->product.all_part;
 
 	return rest == 1 && !p->turned && !p->slides && p->dot == 0 &&
-	       (contract_keeps_columns(c, p) ||
-		       panel <= m->memory[MACHINE_L2].bytes / m->product.all_part) &&
+	       (small || contract_keeps_columns(c, p)) &&
 	       mul_ok(bytes, elements(c, p->rows), &bytes) &&
 	       mul_ok(bytes, contract_extent(c, p->s), &bytes) &&
 	       bytes <= m->memory[MACHINE_L2].bytes * m->product.panel_quarters / 4;
