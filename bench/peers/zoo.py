@@ -360,13 +360,13 @@ def draw_inputs(model, stem):
 
 
 def draw_weights(model):
-    """Weights that a model fills with one number are drawn: factors of several
+    """f32 weights that a model fills with one number are drawn: factors of several
     axes from a normal distribution by the length of their sums, all others
     between 0.5 and 1.5. Filters that all are the same make layers beside each
     other equal, and a peer computes equal layers once, as it could not in any
     net that somebody trained."""
     import numpy
-    from onnx import numpy_helper
+    from onnx import TensorProto, numpy_helper
 
     r = numpy.random.default_rng(SEED)
     g = model.graph
@@ -375,6 +375,9 @@ def draw_weights(model):
         if node.input[0] not in shapes:
             continue
         shape = [int(d) for d in shapes[node.input[0]]]
+        if min(shape, default=1) < 1 or any(
+                a.t.data_type != TensorProto.FLOAT for a in node.attribute):
+            continue
         if len(shape) > 1:
             draw = r.standard_normal(shape, dtype="float32")
             draw *= math.sqrt(2 / math.prod(shape[1:]))

@@ -5,7 +5,7 @@
  */
 #include "kern/lower.h"
 
-/* May terms be left out of n for which a condition holds nowhere? */
+/* Do conditions leave out terms, or whole blocks, from n up to the blocks of this sum? */
 static bool has_needs(const loop_node *n, int32_t sum)
 {
 	for (; n != NULL; n = n->up) {
@@ -23,7 +23,7 @@ struct memory_only {
 };
 
 /* Does the term need anything but tensors in memory that this kernel does not make? */
-static void look(void *arg, const expr *x)
+static void on_term(void *arg, const expr *x)
 {
 	struct memory_only *m = arg;
 	int32_t eqn, comp;
@@ -48,7 +48,7 @@ static val at_last(struct tile *t)
 	val c = lw_bool(lw, true);
 	bool one = true;
 
-	loop_walk(lw->a, t->e->body[0], look, &m);
+	loop_walk(lw->a, t->e->body[0], on_term, &m);
 	if (m.other)
 		return (val){0};
 	for (int32_t i = 0; i < t->n->n_sums; i++) {
