@@ -141,7 +141,7 @@ void lw_again(struct tile *t)
 	const struct span *s = t->lw->span;
 	int32_t row = t->n->row_var;
 
-	lw_if(t->lw, t->again);
+	kern_if(t->lw->b, t->again.id, true);
 	one_by_one(t, row >= 0 ? s[row].hi : NULL, s[t->n->var].hi);
 	lw_close(t->lw);
 }
