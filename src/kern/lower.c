@@ -205,7 +205,10 @@ kern_kernel *kern_lower(arena *a, loop_kernel *k)
 	lw.var = arena_array(a, form, k->n_vars + 1);
 	lw.plus = arena_array(a, int64_t, k->n_vars + 1);
 	lw.span = arena_array(a, struct span, k->n_vars + 1);
-	lw.reg = arena_array(a, val, k->n_bufs + 1);
+	lw.reg = arena_array(a, val *, k->n_bufs + 1);
+	for (int32_t i = 0; i < k->n_bufs; i++)
+		lw.reg[i] = arena_array(a, val,
+			k->buf[i].where == LOOP_REGISTER ? k->buf[i].elems : 1);
 	lw.sums = arena_array(a, val *, k->n_bufs + 1);
 	lw.array_of_buf = none(&lw, k->n_bufs * LOOP_MAX_STAGES);
 	lw.array_of_part = none(&lw, k->n_eqns * IR_MAX_COMP);

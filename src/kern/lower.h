@@ -26,6 +26,7 @@
  *   lower_front.c   masks of lanes, in front of the loops that ask for them
  *   lower_held.c    sums in registers of the warps, and the loops that walk them
  *   lower_rows.c    reductions along rows of such registers
+ *   lower_fused.c   products that are added to sums abreast in registers
  *   lower_nest.c    loops, blocks, vector loops
  */
 #ifndef KERN_LOWER_H
@@ -155,7 +156,7 @@ typedef struct lowering {
 	/* by buf * LOOP_MAX_STAGES + stage: number in the header; -1: not yet */
 	int32_t *array_of_buf;
 	int32_t *array_of_part; /* the same by eqn * IR_MAX_COMP + comp */
-	val *reg;	/* [buf] register that is declared; id 0: not here */
+	val **reg; /* [buf] registers that are declared, one for each element; id 0: not here */
 	val **sums; /* [buf] registers of sums that warps hold; NULL: not here */
 	bool *named; /* [buf] register that is a variable of its scope */
 	bool *here;  /* [eqn] some of it is done in one of this phase's chunks */
@@ -315,6 +316,9 @@ bool lw_path_mixed(const lowering *lw); /* do lanes differ in it? */
 /* lower_expr.c */
 val lw_ex(lowering *lw, const expr *e);
 bool lw_is_unsafe(lowering *lw, const expr *e);
+/* The expression where c holds (id 0: in all lanes), and with it all of `all`; NULL: that
+ * says nothing. */
+val lw_side(lowering *lw, const expr *e, val c, const expr *all);
 void lw_forget(lowering *lw, int32_t tensor); /* memos of what it held */
 /* What is known at the start of a block; at its end the rest is forgotten. */
 struct marks {
@@ -343,6 +347,8 @@ struct place_of lw_place_tensor(
 /* .. where what reads it finds it: in a copy, if there is one of this tile */
 struct place_of lw_place_read(lowering *lw, int32_t tensor, const ix_form *at);
 struct place_of lw_place_buf(lowering *lw, int32_t n_buf, const ix_form *at);
+/* Is it one of several registers, of loops that are written out? */
+bool lw_is_abreast(const struct place_of *p);
 form lw_element(lowering *lw, const struct place_of *p, kern_val lane);
 /* as stored; guard: read where it holds, else 0; live: lanes, 0: all */
 val lw_load_scalar(lowering *lw, const struct place_of *p, kern_val lane,
@@ -354,6 +360,10 @@ const val *lw_stored_at(lowering *lw, int32_t tensor, const ix_form *at);
 val lw_load(lowering *lw, const struct place_of *p, bool guarded);
 /* by each warp that comes here */
 void lw_put(lowering *lw, const struct place_of *p, val v);
+
+/* lower_fused.c: adds the product of n, a statement, to the sum in registers, by one
+ * instruction; false: it is not a product, or not a sum */
+bool lw_adds_product(lowering *lw, const loop_node *n, const struct place_of *at);
 
 /* lower_once.c: the same by one warp of a block, where all of them come */
 void lw_store(lowering *lw, const struct place_of *p, val v);

@@ -275,6 +275,21 @@ static val side(lowering *lw, const expr *e, val c, const expr *cond,
 	return v;
 }
 
+val lw_side(lowering *lw, const expr *e, val c, const expr *all)
+{
+	ix_dom was = lw->path_dom;
+	val v;
+
+	if (c.id != 0)
+		return side(lw, e, c, all, false);
+	if (all == NULL)
+		return lw_ex(lw, e);
+	lw->path_dom = ir_dom_when(lw->s, lw->dom, all, true);
+	v = lw_ex(lw, e);
+	lw->path_dom = was;
+	return v;
+}
+
 /* Is v what was loaded on the side of a select, from number `first` on, and 0 in all
  * other lanes? */
 static bool is_zero_elsewhere(const lowering *lw, val v, int32_t first)

@@ -100,7 +100,7 @@ static void statements(struct held *h, int32_t number, const form *lane)
 		sum = lw->sums[i][number];
 		if (lane != NULL)
 			sum = lw_lane_of(lw, sum, *lane);
-		lw->reg[i] = b->held == 1 + b->eqn
+		lw->reg[i][0] = b->held == 1 + b->eqn
 				     ? finished(lw, tile_of(lw, i)->finish, sum)
 				     : sum;
 	}

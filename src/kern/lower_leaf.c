@@ -147,6 +147,11 @@ static void accumulate(lowering *lw, const loop_node *n)
 	bool open = e->push && open_push(lw, n, e);
 	int32_t m = e->e->n_out;
 
+	if (l == NULL && held == NULL && m == 1) {
+		p[0] = lw_target(lw, n->eqn, 0);
+		if (lw_is_abreast(&p[0]) && lw_adds_product(lw, n, &p[0]))
+			return;
+	}
 	marks = lw_mark(lw);
 	for (int32_t i = 0; i < m; i++)
 		y[i] = lw_cast(lw,

@@ -23,8 +23,9 @@ void lw_declare_registers(lowering *lw, const loop_node *scope)
 			lw_declare_held(lw, i);
 		if (b->where != LOOP_REGISTER || !lw->named[i])
 			continue;
-		lw->reg[i] = lw_register(
-			lw, lw_type(lw, b->dtype, lw->lanes), 0);
+		for (int64_t j = 0; j < b->elems; j++)
+			lw->reg[i][j] = lw_register(
+				lw, lw_type(lw, b->dtype, lw->lanes), 0);
 	}
 }
 
@@ -49,18 +50,23 @@ static void unrolled(lowering *lw, const loop_node *n)
 {
 	const struct span *s = &lw->span[n->var];
 	form v = lw->var[n->var], from = s->lo;
-	int64_t len = s->len, clo = s->clo;
+	int64_t len = s->len, min, max;
 	int32_t first;
 	struct marks m;
 
+	/* i iterations are before this one, and len - 1 - i behind it */
+	ix_range(lw->dom, ix_axis(lw->s->x, lw->dom, n->var), &min, &max);
+	if (s->clo >= 0) {
+		min = s->clo;
+		max = s->clo + len - 1;
+	}
 	lw_masks_in_front(lw, n, true);
 	first = lw_hold_sums(lw, n);
 	m = lw_mark(lw);
 	for (int64_t i = 0; i < len; i++) {
 		kern_scope(lw->b);
-		if (clo >= 0)
-			add_fact(lw, ix_axis(lw->s->x, lw->dom, n->var),
-				clo + i, clo + i + 1);
+		add_fact(lw, ix_axis(lw->s->x, lw->dom, n->var), min + i,
+			max - len + i + 2);
 		lw->var[n->var] = from;
 		lw->plus[n->var] = i;
 		body(lw, n);

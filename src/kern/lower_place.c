@@ -158,9 +158,25 @@ const val *lw_stored_at(lowering *lw, int32_t tensor, const ix_form *at)
 	return NULL;
 }
 
+/* The register of the iteration of all loops that are written out, row-major. */
+static val *register_of(lowering *lw, const struct place_of *p)
+{
+	const loop_buf *b = p->buf;
+	int64_t at = 0;
+
+	for (int32_t i = 0; i < b->n_vars && b->where == LOOP_REGISTER; i++)
+		at = at * b->extent[i] + (b->elems > 1 ? lw->plus[b->var[i]] : 0);
+	return &lw->reg[p->n_buf][at];
+}
+
 static bool is_register(const struct place_of *p)
 {
 	return p->buf != NULL && in_register(p->buf);
+}
+
+bool lw_is_abreast(const struct place_of *p)
+{
+	return p->buf != NULL && p->buf->where == LOOP_REGISTER && p->buf->elems > 1;
 }
 
 /* Does the buffer have one value for each lane, side by side? */
@@ -198,10 +214,10 @@ val lw_load_scalar(lowering *lw, const struct place_of *p, kern_val lane,
 	kern_access x;
 
 	if (is_register(p) && per_lane(lw, p))
-		return lw_lane_of(lw, lw->reg[p->n_buf],
+		return lw_lane_of(lw, *register_of(lw, p),
 			lane == 0 ? lw_num(lw, 0) : lw_form_of(lw, lane));
 	if (is_register(p))
-		return lw->reg[p->n_buf];
+		return *register_of(lw, p);
 	x = kern_element(p->array, lw_element(lw, p, lane));
 	if (guard != NULL)
 		x.mask = guard->id;
@@ -449,7 +465,7 @@ val lw_load(lowering *lw, const struct place_of *p, bool guarded)
 	val c, v;
 
 	if (is_register(p))
-		return lw->reg[p->n_buf];
+		return *register_of(lw, p);
 	if (lw_window(lw, p, &v))
 		return v;
 	lanes |= mixed;
@@ -520,7 +536,7 @@ void lw_put(lowering *lw, const struct place_of *p, val v)
 		return;
 	}
 	if (is_register(p)) {
-		lw_set(lw, lw->reg[p->n_buf], v);
+		lw_set(lw, *register_of(lw, p), v);
 		return;
 	}
 	v = lw_narrow(lw, v, p->dtype);

@@ -5,8 +5,9 @@
  * and another reads, and for accumulators, it finds the scope (the innermost
  * loop around all these statements) and the subscripts: the variables of the
  * value that are not walked at or above the scope, each with the extent of its
- * innermost block. A value without subscripts is in a register. Buffers follow
- * from the tree, so every legal change of the tree is legal for them.
+ * innermost block. A value without subscripts is in a register, and one whose
+ * subscripts are all walked by unrolled loops, in lanes, is in several. Buffers
+ * follow from the tree, so every legal change of the tree is legal for them.
  *
  *   for i { init s; for j { t; acc s } for j { o } }
  *     t, read for o: scope i, subscript j;   s: scope i, register
@@ -33,6 +34,7 @@ struct place {
 	const uint64_t *filter; /* by equation: filter_of */
 	/* 1 + the tile whose registers all loops around these leaves walk; 0: some do not */
 	int32_t held;
+	loop_set rolled; /* variables that a loop walks which is not unrolled */
 };
 
 /* A bit for each tensor, shared by many. */
@@ -281,6 +283,9 @@ static void gather(struct place *p, const loop_node *n, int32_t phase)
 		int32_t held = n->up != NULL ? n->up->held : 0;
 
 		p->held = !p->any || walks_alike(p->k, p->held, held) ? held : 0;
+		for (const loop_node *u = n->up; u != NULL; u = u->up)
+			if (u->kind == LOOP_TILE || u->kind == LOOP_FOR)
+				p->rolled |= loop_is_written_out(p->k, u) ? 0 : BIT(u->var);
 		p->phase = phase;
 		p->any = true;
 	}
@@ -384,12 +389,23 @@ static void insert(
 	(*n)++;
 }
 
+/* How often the loop over var is unrolled in which a statement below n stands. */
+static int32_t unroll_of(const loop_node *n, int32_t var)
+{
+	int32_t most = n->kind == LOOP_FOR && n->var == var && n->lanes <= 1 ? n->unroll : 0;
+
+	for (int32_t i = 0; i < n->n_child && most == 0; i++)
+		most = unroll_of(n->child[i], var);
+	return most;
+}
+
 /*
  * Adds a DONE after the last STMT of eqn, in the innermost list of nodes that has
- * both INIT and STMT, inside loops over the variables that are not walked there.
+ * both INIT and STMT, inside loops over the variables that are not walked there. In
+ * lanes they are written out as those of the STMT are.
  */
 static bool add_done(loop_kernel *k, loop_node ***list, int32_t *n,
-	loop_set open, int32_t eqn)
+	loop_set open, bool lanes, int32_t eqn)
 {
 	loop_node *done, *top;
 	int32_t i, last = -1, first = -1;
@@ -404,7 +420,7 @@ static bool add_done(loop_kernel *k, loop_node ***list, int32_t *n,
 			if (add_done(k, &c->child, &c->n_child,
 				    c->kind == LOOP_FOR ? open | BIT(c->var)
 							: open,
-				    eqn))
+				    lanes || c->lanes > 1, eqn))
 				first = last = -2; /* it was added below */
 			continue;
 		}
@@ -421,8 +437,10 @@ static bool add_done(loop_kernel *k, loop_node ***list, int32_t *n,
 	done->eqn = eqn;
 	todo = loop_form_vars(k->eqn[eqn].start_at) & ~open;
 	for (i = k->n_vars - 1; i >= 0; i--)
-		if ((todo & BIT(i)) != 0)
+		if ((todo & BIT(i)) != 0) {
 			top = loop_node_for(k->a, i, top);
+			top->unroll = lanes ? unroll_of((*list)[last], i) : 0;
+		}
 	insert(k->a, list, n, last + 1, top);
 	return true;
 }
@@ -487,6 +505,37 @@ static bool is_beside(const loop_kernel *k, const struct place *p)
 	       !e->pack && !e->stage && e->e->n_out == 1;
 }
 
+/* Does a leaf below n read an element that is not of its own iteration? */
+static bool reads_elsewhere(const struct place *p, const loop_node *n)
+{
+	if (!loop_is_loop(n))
+		return n->eqn != p->eqn && !loop_leaf_reads_at(p->k, n, p->tensor,
+						   p->k->eqn[p->eqn].at);
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (reads_elsewhere(p, n->child[i]))
+			return true;
+	return false;
+}
+
+/* Are its elements registers: is each walked by loops that are written out, inside a
+ * loop in lanes? */
+static bool in_rows(const loop_kernel *k, const struct place *p, const loop_buf *b)
+{
+	const loop_eqn *e = &k->eqn[p->eqn];
+
+	if (k->machine->lanes > 0 || lanes_at(p->scope) == 1 || p->n_phases > 1 ||
+		e->push || e->pack || e->stage || e->scan_var >= 0 || e->n_parts > 0 ||
+		b->elems > k->machine->vector_registers)
+		return false;
+	for (int32_t i = 0; i < b->n_vars; i++)
+		if ((p->rolled & BIT(b->var[i])) != 0)
+			return false;
+	for (int32_t i = 0; i < k->phase[p->phase].n_roots; i++)
+		if (reads_elsewhere(p, k->phase[p->phase].root[i]))
+			return false;
+	return true;
+}
+
 static loop_buf *add_buf(loop_kernel *k, const struct place *p)
 {
 	const loop_eqn *e = &k->eqn[p->eqn];
@@ -509,6 +558,7 @@ static loop_buf *add_buf(loop_kernel *k, const struct place *p)
 		   : is_held(k, p->eqn)				? LOOP_HELD
 		   : b->elems == 1 && !e->push			? LOOP_REGISTER
 		   : b->held > 0				? LOOP_HELD
+		   : in_rows(k, p, b)				? LOOP_REGISTER
 								: LOOP_LOCAL;
 	if (b->where == LOOP_LOCAL && outside_warps(b->scope) != b->scope) {
 		b->scope = outside_warps(b->scope);
@@ -531,7 +581,7 @@ static void add_dones(loop_kernel *k)
 		apart = apart && k->eqn[i].n_parts == 0;
 		for (p = 0; apart && p < k->n_phases; p++)
 			add_done(k, &k->phase[p].root, &k->phase[p].n_roots, 0,
-				i);
+				false, i);
 	}
 	loop_link(k);
 }
@@ -546,6 +596,7 @@ void loop_locate(loop_kernel *k)
 	k->buf = arena_array(k->a, loop_buf, k->n_eqns * IR_MAX_COMP + 1);
 	k->buf_of = arena_alloc(k->a, (size_t)k->n_eqns + 1, sizeof *k->buf_of);
 	loop_link(k);
+	loop_find_twins(k); /* passes have copied nodes */
 	/* -1: memory; 0: accumulators, then memory; 1: private */
 	for (i = 0; i < k->n_eqns; i++)
 		for (j = 0; j < k->eqn[i].e->n_out; j++) {
@@ -565,7 +616,8 @@ void loop_locate(loop_kernel *k)
 				: e->n_parts > 0		 ? 0
 				: e->apart ||
 						e->acc[j] != k->s->tensor.at[t].dtype ||
-						(b.elems == 1 && !e->push)
+						(b.elems == 1 && !e->push) ||
+						in_rows(k, &p, &b)
 					? 0
 					: -1;
 		}

@@ -191,7 +191,9 @@ typedef struct loop_eqn {
 } loop_eqn;
 
 typedef enum loop_where {
-	LOOP_REGISTER, /* one value (inside a vector loop, one per lane) */
+	/* one value (inside a vector loop, one per lane), or one for each iteration of
+	 * loops that are written out */
+	LOOP_REGISTER,
 	LOOP_HELD,     /* registers of the warps, as a tile has its sums */
 	LOOP_LOCAL,    /* array of the thread */
 	LOOP_SCRATCH,  /* array of the launch */
@@ -364,6 +366,9 @@ loop_set loop_expr_vars(loop_kernel *k, const expr *e);
 /* Visits each expression below e once, arguments first, without forms. */
 typedef void loop_visit(void *arg, const expr *e);
 void loop_walk(arena *a, const expr *e, loop_visit *fn, void *arg);
+/* Is each iteration of the loop, in each piece of the blocks around it, written out? Its
+ * first twin has no fewer. */
+bool loop_is_written_out(const loop_kernel *k, const loop_node *n);
 static inline const loop_node *loop_first(const loop_node *n)
 {
 	return n != NULL && n->twin != NULL ? n->twin : n;

@@ -61,15 +61,17 @@ bool loop_is_loop(const loop_node *n)
 
 void loop_set_twins(loop_node *n, const loop_node *first)
 {
-	n->twin = first;
+	n->twin = loop_first(first);
 	for (int32_t i = 0; i < n->n_child; i++)
 		loop_set_twins(n->child[i], first->child[i]);
 }
 
+/* Are they the same, but for intervals? What is kept in b's blocks has room for a's. */
 static bool is_same(const loop_node *a, const loop_node *b)
 {
 	if (a->kind != b->kind || a->var != b->var || a->eqn != b->eqn ||
-		a->n_child != b->n_child)
+		a->n_child != b->n_child ||
+		(a->kind == LOOP_BLOCK && a->size > b->size))
 		return false;
 	for (int32_t i = 0; i < a->n_child; i++)
 		if (!is_same(a->child[i], b->child[i]))
@@ -77,7 +79,8 @@ static bool is_same(const loop_node *a, const loop_node *b)
 	return true;
 }
 
-/* Notes the first of several spans of one loop as the twin of the others. */
+/* Notes the first of several spans of one loop as the twin of the others. Spans
+ * inside the others have the first span inside the first one as their twin. */
 static void find_twins(loop_node *const *list, int32_t n)
 {
 	const loop_node *first = NULL;
@@ -85,10 +88,12 @@ static void find_twins(loop_node *const *list, int32_t n)
 	for (int32_t i = 0; i < n; i++) {
 		if (list[i]->kind == LOOP_SPAN && first != NULL &&
 			list[i]->var == first->var &&
-			is_same(list[i], first))
+			is_same(list[i], first)) {
 			loop_set_twins(list[i], first);
-		else
-			first = list[i]->kind == LOOP_SPAN ? list[i] : NULL;
+			continue;
+		}
+		first = list[i]->kind == LOOP_SPAN ? list[i] : NULL;
+		list[i]->twin = NULL;
 		find_twins(list[i]->child, list[i]->n_child);
 	}
 }

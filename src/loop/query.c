@@ -359,3 +359,28 @@ bool loop_has_parts(const loop_node *n)
 	return n->matrix && n->factor[0]->dtype == TN_F32 &&
 	       n->factor[1]->dtype != TN_F32;
 }
+
+bool loop_is_written_out(const loop_kernel *k, const loop_node *n)
+{
+	int64_t size = n->unroll, length = k->var[n->var].extent;
+	bool cut = false, ends = length % (size > 0 ? size : 1) == 0;
+
+	if (n->kind != LOOP_FOR || n->lanes > 1 || size < 1 || n->backward ||
+		n->parallel || n->by_warp || n->n_clip > 0 || n->n_needs > 0 ||
+		size > loop_first(n)->unroll)
+		return false;
+	for (const loop_node *u = n->up; u != NULL; u = u->up) {
+		if (u->var != n->var || !loop_is_loop(u))
+			continue;
+		if (u->kind == LOOP_SPAN && !cut)
+			return u->hi - u->lo == size &&
+			       loop_block_around(u, u->var) == NULL;
+		if (u->kind == LOOP_SPAN ? u->lo % size != 0 || u->hi % size != 0
+		    : cut		 ? u->size % size != 0
+					 : u->size != size)
+			return false;
+		ends |= u->kind == LOOP_SPAN;
+		cut = true;
+	}
+	return cut ? ends : length == size;
+}

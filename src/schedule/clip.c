@@ -100,14 +100,16 @@ static bool is_known(const loop_node *n, const ix_form *rest)
 	return true;
 }
 
-/* A sum in lanes keeps its order, and rows that stand abreast in its lanes keep their
- * accumulators. */
+/* A sum in lanes keeps its order, and rows that stand abreast, in its lanes or written
+ * out, keep their accumulators. */
 static bool is_whole(const loop_kernel *k, const loop_node *n, int32_t eqn)
 {
 	const loop_eqn *e = &k->eqn[eqn];
 
 	if (e->e->monoid == IR_SET)
 		return false;
+	if (n->unroll > 0 && (e->reduced & BIT(n->var)) == 0)
+		return true;
 	for (const loop_node *u = n->up; u != NULL; u = u->up)
 		if (u->kind == LOOP_FOR && u->lanes > 1 &&
 			(e->reduced & BIT(u->var)) != 0 &&

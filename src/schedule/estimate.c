@@ -58,7 +58,7 @@ static void add_ops(estimate *w, double weight, loop_set vars)
 	double n = weight * times_of(w, vars);
 
 	if (estimate_in_lanes(w, vars))
-		w->out->vector_cycles += n * c->vector_op * w->wide;
+		w->out->vector_cycles += n * (w->abreast ? c->fma : c->vector_op) * w->wide;
 	else
 		w->out->scalar_cycles += n * c->scalar_op;
 }
@@ -114,7 +114,8 @@ static void add_read(estimate *w, const expr *e, loop_set vars, bool masked)
 		(b->where == LOOP_REGISTER || b->where == LOOP_HELD))
 		return;
 	add_access(w, false, kind_of(w, b, e->form, vars, masked),
-		times_of(w, vars));
+		w->abreast ? times_of(w, ~(loop_set)0) * estimate_shared(w, e->form)
+			   : times_of(w, vars));
 }
 
 static loop_set visit(estimate *w, const expr *e, bool masked);
@@ -295,6 +296,7 @@ static void add_statement(estimate *w, const loop_node *n)
 	}
 
 	w->copies = estimate_copies(w, e);
+	w->abreast = sums && estimate_is_abreast(w, n->eqn);
 	w->seen = map_new(w->a);
 	w->vars.n = w->late.n = 0;
 	for (int32_t i = 0; i < e->e->n_out; i++) {
@@ -304,6 +306,8 @@ static void add_statement(estimate *w, const loop_node *n)
 		late = w->last_late > late ? w->last_late : late;
 
 		/* a product and its sum are one instruction */
+		if (w->abreast && x->kind == EX_SELECT)
+			x = x->arg[1];
 		if (sums && (x->kind != EX_CALL || x->flops != 1))
 			add_ops(w, 1, vars);
 		if (e->push)
@@ -314,7 +318,7 @@ static void add_statement(estimate *w, const loop_node *n)
 		else
 			add_store(w, e, n->eqn, i, true);
 	}
-	w->copies = false;
+	w->copies = w->abreast = false;
 	w->last_late = late;
 	estimate_ready(w, e, n->eqn);
 	add_chain(w, e);

@@ -28,6 +28,7 @@ typedef struct estimate {
 	int32_t lanes, lane_var;
 	int32_t warps; /* of the block that runs a chunk */
 	bool copies;   /* of the statement: estimate_copies */
+	bool abreast;  /* of the statement: estimate_is_abreast */
 	bool staged;   /* copies here go on while warps compute */
 	bool dealt;    /* the current node is in a loop by warp */
 	double wide; /* number of vectors that the widest value of the lanes needs */
@@ -66,6 +67,10 @@ static inline double estimate_whole(double n) /* rounded up */
 	return (double)i < n ? (double)i + 1 : (double)i;
 }
 
+/* estimate_abreast.c: do sums of the equation stand abreast in registers, here in a loop
+ * over them? .. the part of its loads of element f that these sums do not share */
+bool estimate_is_abreast(const estimate *w, int32_t eqn);
+double estimate_shared(const estimate *w, const ix_form *f);
 /* estimate_tile.c: the cycles of the tile, each time it is run */
 double estimate_tile(const estimate *w, const loop_node *n);
 

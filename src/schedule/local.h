@@ -100,6 +100,9 @@ void loop_vectorise_nest(loop_kernel *k, loop_node *n);
 void loop_parallel(loop_kernel *k);
 /* abreast.c: several rows of a sum in lanes are read at a time */
 void loop_rows_abreast(loop_kernel *k);
+/* abreast_window.c: rows of sliding windows are summed at a time; may_fit: chunks may
+ * have other numbers of rows then */
+void loop_windows_abreast(loop_kernel *k, bool may_fit);
 /* Does memory beyond all caches have the tensor in each run? */
 bool loop_comes_from_afar(const loop_kernel *k, int32_t tensor);
 /* How many of n's rows would be, in blocks of any size; 1: it has no such rows. */

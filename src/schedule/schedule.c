@@ -140,6 +140,7 @@ static void take_chunks(struct recipe *r)
 static void take_abreast(struct recipe *r)
 {
 	loop_rows_abreast(r->k);
+	loop_windows_abreast(r->k, true);
 }
 
 static void take_clips(struct recipe *r)

@@ -85,6 +85,10 @@ typedef struct machine_schedule {
 	int64_t long_ops;     /* a body of more operations is long */
 	int32_t rows_abreast; /* read at a time by sums in lanes, one of each; 1: no */
 	int64_t abreast_ops;  /* .. in bodies of so many operations, at most */
+	int64_t window_terms; /* of rows of sliding windows abreast, all together at most .. */
+	int64_t image_terms;  /* .. of all rows of an image */
+	int32_t window_part, image_part; /* so many rows are the registers, divided by this */
+	double window_share; /* of the elements of their windows, they load at most */
 	int64_t abreast_bytes; /* .. rows of so many bytes, at least, of inputs that
 				* come from the farthest memory */
 	int64_t short_loop;   /* a loop of so many iterations is unrolled */

@@ -457,6 +457,44 @@ static void draw_conv(sketch *k)
 	follow(k, &out);
 }
 
+/* A window of one channel, of which several rows may be summed at once: a depthwise
+ * convolution or a pooling, and perhaps a product of the channels behind it. */
+static void draw_window(sketch *k)
+{
+	int64_t stride = chance(k, 30) ? 2 : 1, lo = rng_below(&k->r, 3), c;
+	int64_t x[4] = {1 + rng_below(&k->r, 2), 1 + rng_below(&k->r, 5)};
+	int64_t w[4] = {x[1], 1};
+	made out = {.rank = 4, .shape = {x[0], x[1]}}, of[2];
+	const char *text;
+
+	for (int32_t i = 2; i < 4; i++) {
+		w[i] = 1 + rng_below(&k->r, 5);
+		out.shape[i] = chance(k, 50) ? 7 * (1 + rng_below(&k->r, 4))
+					     : 4 + rng_below(&k->r, 30);
+		x[i] = (out.shape[i] - 1) * stride + w[i] - lo;
+		if (x[i] < 1 || lo >= w[i])
+			return;
+	}
+	of[0] = input(k, 4, x);
+	if (chance(k, 30)) {
+		text = arena_printf(k->a, "max_pool(%s, kernel=[%d,%d], stride=[%d,%d], dil=[1,1], lo=[%d,%d], hi=[0,0])",
+			of[0].name, (int)w[2], (int)w[3], (int)stride, (int)stride,
+			(int)lo, (int)lo);
+	} else {
+		of[1] = input(k, 4, w);
+		text = arena_printf(k->a, "conv(%s, %s, groups=%d, stride=%d, lo=%d, hi=0)",
+			of[0].name, of[1].name, (int)x[1], (int)stride, (int)lo);
+	}
+	out.name = spread(k, text);
+	if (chance(k, 40)) {
+		c = 8 + rng_below(&k->r, 16);
+		text = input(k, 4, (int64_t[]){c, x[1], 1, 1}).name;
+		out.name = spread(k, arena_printf(k->a, "conv(%s, %s)", out.name, text));
+		out.shape[1] = c;
+	}
+	follow(k, &out);
+}
+
 /* ---- two products on a row ---- */
 
 static void draw_attention(sketch *k)
@@ -589,11 +627,16 @@ prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index)
 		.out = str_new(a)};
 	int64_t what = rng_below(&k.r, 13), style = rng_below(&k.r, 100);
 	rng other = rng_new(seed ^ UINT64_C(0xfe7), index);
+	rng slid = rng_new(seed ^ UINT64_C(0x3d1), index);
+	bool windows;
 
 	k.dtype = dtypes[rng_below(&k.r, what < 7 ? 10 : 8)];
 	k.far = rng_percent(&other, 8);
+	windows = rng_percent(&slid, 6);
 	if (k.far)
 		draw_few_rows(&k);
+	while (k.out.n == 0 && !k.far && windows)
+		draw_window(&k);
 	while (k.out.n == 0) { /* a product may be too large */
 		if (what < 5)
 			draw_product(&k);

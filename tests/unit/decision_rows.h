@@ -247,9 +247,9 @@ static const struct row {
 		" return o }", NULL},
 	{DECIDE_CHUNKS_PLAIN, -1, -1, "program { x: f32[64]\n o = exp(x)\n"
 		" return o }", "none"},
-	{DECIDE_CLIPS_TAKEN, 2, 3, "program { x: f32[1,8,14,14]  w: f32[8,1,3,3]\n"
+	{DECIDE_CLIPS_TAKEN, 2, 3, "program { x: f32[1,8,17,17]  w: f32[8,1,3,3]\n"
 		" o = conv(x, w, groups=8, lo=[1,1], hi=[1,1])\n return o }", NULL},
-	{DECIDE_CLIPS_ONE, 1, 3, "program { x: f32[1,8,56,56]  w: f32[8,1,3,3]\n"
+	{DECIDE_CLIPS_ONE, 1, 3, "program { x: f32[1,8,58,58]  w: f32[8,1,3,3]\n"
 		" o = conv(x, w, groups=8, stride=[2,2], lo=[1,1], hi=[1,1])\n"
 		" return o }", NULL},
 	{DECIDE_CLIPS_LANES, 2, 3, "program { x: f32[1,8,14,14]  w: f32[8,1,3,3]\n"
@@ -403,6 +403,11 @@ static const struct row {
 		" o = reduce_sum(x, axes=[1])\n return o }", "cuda/sm_90"},
 	{DECIDE_ABREAST_TAKEN, 8, -1, "program { x: f32[4096,300]\n"
 		" o = reduce_sum(x, axes=[1])\n return o }", NULL},
+	{DECIDE_ABREAST_WINDOW, 7, -1, "program { x: f32[1,8,28,28]  w: f32[8,1,3,3]\n"
+		" o = conv(x, w, groups=8, lo=[1,1], hi=[1,1])\n return o }", NULL},
+	{DECIDE_ABREAST_SHARE, 2, -1, "program { x: f32[1,8,68,68]  w: f32[8,1,3,3]\n"
+		" o = conv(x, w, groups=8, stride=[2,2], lo=[1,1], hi=[1,1])\n"
+		" return o }", NULL},
 	{DECIDE_ABREAST_NEAR, 25600, 32768, "program { x: f32[64,100]\n"
 		" o = reduce_sum(x, axes=[1])\n return o }", NULL},
 	{DECIDE_ABREAST_SHORT, 20, -1, "program { x: f32[65536,20]\n"

@@ -146,9 +146,13 @@ static const char rows[] = "program { x: f32[4096,300]\n"
 			   "  y = reduce_sum(x, axes=[1])\n"
 			   "  return y }";
 /* of whose window two rows may be outside */
-static const char window[] = "program { x: f32[1,32,7,7]  w: f32[32,1,3,3]\n"
+static const char window[] = "program { x: f32[1,32,19,19]  w: f32[32,1,3,3]\n"
 			     "  y = conv(x, w, groups=32, lo=[1,1], hi=[1,1])\n"
 			     "  return y }";
+static const char abreast[] = "program { x: f32[1,32,28,28]  w: f32[32,1,3,3]\n"
+			      "  y = conv(x, w, groups=32, lo=[1,1], hi=[1,1])\n"
+			      "  z = relu(y)\n"
+			      "  return z }";
 static const char both[] = "program { x: f32[64,256]  w: f32[256,64]\n"
 			   "  y = matmul(x, w)\n"
 			   "  s = softmax(y, axis=1)\n"
@@ -289,10 +293,13 @@ static const struct edit {
 		"write"},
 	{"a clip that is narrower", half, "clip(i_2 - 2, 0, 2)",
 		"clip(i_2 - 2, 0, 1)", "guard"},
-	{"rows of a window left out", window, "clip(i_1 + i_3 - 1, 0, 7)",
-		"clip(i_1 + i_3 - 1, 0, 6)", "guard"},
+	{"rows of a window left out", window, "clip(i_1 + i_3 - 1, 0, 19)",
+		"clip(i_1 + i_3 - 1, 0, 18)", "guard"},
+	{"a piece with more rows than its registers", abreast,
+		"in 7..21 {\n          block i_1 < 28 by 7 {",
+		"in 7..21 {\n          block i_1 < 28 by 14 {", "once"},
 	{"a clip that lanes do not share", window, "for i_4 < 3 unroll 3",
-		"for i_4 < 3 clip(i_2 + i_4 - 1, 0, 7)", "guard"},
+		"for i_4 < 3 clip(i_2 + i_4 - 1, 0, 19)", "guard"},
 	{"stored nowhere", half, "    done reduce_sum#2\n", "", "done"},
 	{"stored before it is complete", half, "        do reduce_sum#2\n",
 		"        do reduce_sum#2\n        done reduce_sum#2\n",
@@ -628,7 +635,7 @@ static void accepts(void **state)
 			"of 64 chunks {\n    for i_0 < 64 parallel"},
 		{both, "for i_1 < 64 lanes 16 unroll 4", "for i_1 < 64"},
 		{half, " clip(i_2 - 2, 0, 2)", ""},
-		{window, " clip(i_1 + i_3 - 1, 0, 7)", ""},
+		{window, " clip(i_1 + i_3 - 1, 0, 19)", ""},
 		{slid, " clip(2*i_1 + i_4 - 1, 0, 56)", ""},
 	};
 

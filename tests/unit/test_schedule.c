@@ -85,15 +85,15 @@ static const struct seen seen[] = {
 			"r = load_f32x16(&p1[x + 16]);"},
 		{"&p1[x + 32]", "clamp"}},
 	{"a row before the first one",
-		"system {\n x: f32[4098,64] input 0\n o: f32[4096,64]\n"
-		" a o#0: o[i:4096, j:64] += sel(inside(i + k - 1, 0, 4098),"
+		"system {\n x: f32[4101,64] input 0\n o: f32[4099,64]\n"
+		" a o#0: o[i:4099, j:64] += sel(inside(i + k - 1, 0, 4101),"
 		" x[64*i + 64*k + j - 64], 0) for k:3\n return o\n}\n",
-		{">= 0);"}, {" < 4098", ">= 0) &"}},
+		{">= 0);"}, {" < 4101", ">= 0) &"}},
 	{"rows before and behind",
-		"system {\n x: f32[4096,64] input 0\n o: f32[4096,64]\n"
-		" a o#0: o[i:4096, j:64] += sel(inside(i + k - 1, 0, 4096),"
+		"system {\n x: f32[4099,64] input 0\n o: f32[4099,64]\n"
+		" a o#0: o[i:4099, j:64] += sel(inside(i + k - 1, 0, 4099),"
 		" x[64*i + 64*k + j - 64], 0) for k:3\n return o\n}\n",
-		{"later_i64(0, -x + 1);", "sooner_i64(3, -x + 4097);"}, {">= 0)"}},
+		{"later_i64(0, -x + 1);", "sooner_i64(3, -x + 4100);"}, {">= 0)"}},
 	/* 29 rows: 10 and 9; 50 columns: 32 and 18, of which 2 in a part */
 	{"tiles of a product",
 		"system {\n x: f32[29,70] input 0\n y: f32[70,50] input 1\n"

@@ -655,6 +655,7 @@ bool contract_phase(contract *of)
 	if (c.by_rows) {
 		contract_rows_need(&c, c.in_rows);
 	} else { /* registers of warps are walked as a whole */
+		loop_windows_abreast(k, false);
 		loop_clip_all(k);
 		loop_split_guards(k);
 		loop_find_needs(k, ph->root[0]);
