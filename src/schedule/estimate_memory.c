@@ -204,18 +204,23 @@ static bool is_crowded(const machine *m, double lines, int64_t apart)
  *
  *   for i { for k < 3 { x[64 i + 64 k + j] } }      a third
  *
- * Both loops together are then one walk, of a longer window.
+ * Both loops together are then one walk, of a longer window, whichever is inside.
  */
 static double new_part(touch *t, int64_t bytes, double trips)
 {
 	for (int32_t i = 0; i < t->n_walks; i++) {
 		walk_bytes *l = &t->walk[i];
 		double moves = (double)(bytes / l->bytes), was = l->steps;
+		double back = (double)(l->bytes / bytes);
 
-		if (bytes % l->bytes != 0 || moves > was)
-			continue;
-		l->steps += (trips - 1) * moves;
-		return moves / was;
+		if (bytes % l->bytes == 0 && moves <= was) {
+			l->steps += (trips - 1) * moves;
+			return moves / was;
+		}
+		if (l->bytes % bytes == 0 && back < trips) { /* the loop over the window is outside */
+			*l = (walk_bytes){bytes, (was - 1) * back + trips};
+			return (l->steps / was - 1) / (trips - 1);
+		}
 	}
 	if (t->n_walks < MAX_WALKS && trips > 1)
 		t->walk[t->n_walks++] = (walk_bytes){bytes, trips};

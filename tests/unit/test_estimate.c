@@ -279,6 +279,21 @@ static void windows(arena *a, void *arg)
 	is_near(e.phase[0].bytes[MACHINE_MAIN], 2 * 4 * 4096.0 * 4096, 0.05);
 }
 
+/* Eight rows at a time, two rows of x apart: each eight load 17 rows, not 24, and all
+ * rows come from memory once. */
+static void windows_abreast(arena *a, void *arg)
+{
+	static const char text[] =
+		"system {\n x: f32[8193,4096] input 0\n o: f32[4096,4096]\n"
+		" a o#0: o[r:4096, i:4096] max= x[8192*r + 4096*j + i] for j:3\n"
+		" return o\n}\n";
+	loop_estimate e = estimate_of(a, machine_find("c/avx512"), text);
+
+	(void)arg;
+	is_near(e.phase[0].load[MACHINE_WHOLE], 4096 * 17.0 / 8 * 256, 0.01);
+	is_near(e.phase[0].bytes[MACHINE_MAIN], 3 * 4 * 4096.0 * 4096, 0.05);
+}
+
 /* A product whose terms k <= i are needed takes half as long as one of all terms. In
  * the first block of rows it would be a small part. */
 static void triangles(arena *a, void *arg)
@@ -469,7 +484,8 @@ static void test_kernels(void **state)
 		{"tile registers", tile_registers},
 		{"kinds", kinds}, {"guards", guards},
 		{"chosen", chosen},
-		{"windows", windows}, {"triangles", triangles},
+		{"windows", windows}, {"windows abreast", windows_abreast},
+		{"triangles", triangles},
 		{"crowded", crowded}, {"short_rows", short_rows},
 		{"small_chunks", small_chunks}};
 
