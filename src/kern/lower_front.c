@@ -1,7 +1,8 @@
 /*
  * lower_front.c: hoists masks of lanes out of loops that do not change them,
  * such as the mask of a sliding window out of the loop over channels. C
- * compilers do not do this.
+ * compilers do not do this. In front of rows that are summed abreast they are
+ * written once, as is the factor that all rows have, so the text is shorter.
  */
 #include "kern/lower.h"
 
@@ -42,4 +43,52 @@ void lw_masks_in_front(lowering *lw, const loop_node *n, bool digits)
 {
 	if (lw->lanes > 1 && lw->path.n == 0)
 		hoist_below((struct invariants){lw, 0, digits}, n);
+}
+
+struct rows {
+	lowering *lw;
+	loop_set rows;
+};
+
+static void read_in_front(void *arg, const expr *e)
+{
+	const struct rows *r = arg;
+	val v;
+
+	if (e->kind == EX_READ && !ix_has_fun(e->form) &&
+		(loop_form_vars(e->form) & r->rows) == 0 && !lw_is_unsafe(r->lw, e)) {
+		v = lw_ex(r->lw, e);
+		if (v.lanes == 1 && dtype_is_float(v.dt))
+			*vec_push(r->lw->a, &r->lw->memo) =
+				(struct memo){e, lw_to_lanes(r->lw, v)};
+	}
+}
+
+bool lw_has_abreast(lowering *lw, const loop_node *n)
+{
+	int32_t buf = loop_is_loop(n) ? -1 : lw->k->buf_of[n->eqn][0];
+
+	if (buf >= 0 && lw->k->buf[buf].where == LOOP_REGISTER && lw->k->buf[buf].elems > 1)
+		return true;
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (lw_has_abreast(lw, n->child[i]))
+			return true;
+	return false;
+}
+
+void lw_rows_in_front(lowering *lw, const loop_node *n)
+{
+	struct rows r = {lw, (loop_set)1 << n->var};
+	const loop_node *leaf = n->child[0];
+	struct place_of p;
+
+	if (lw->lanes <= 1 || lw->path.n > 0 || n->n_child != 1 ||
+		leaf->kind != LOOP_STMT || lw->k->eqn[leaf->eqn].e->monoid == IR_SET)
+		return;
+	p = lw_target(lw, leaf->eqn, 0);
+	if (!lw_is_abreast(&p))
+		return;
+	lw_masks_in_front(lw, n, false);
+	for (int32_t i = 0; i < lw->k->eqn[leaf->eqn].e->n_out; i++)
+		loop_walk(lw->a, lw->k->eqn[leaf->eqn].body[i], read_in_front, &r);
 }

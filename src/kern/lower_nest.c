@@ -61,6 +61,7 @@ static void unrolled(lowering *lw, const loop_node *n)
 		max = s->clo + len - 1;
 	}
 	lw_masks_in_front(lw, n, true);
+	lw_rows_in_front(lw, n);
 	first = lw_hold_sums(lw, n);
 	m = lw_mark(lw);
 	for (int64_t i = 0; i < len; i++) {

@@ -189,8 +189,8 @@ void lw_open_windows(lowering *lw, const loop_node *n)
 	struct scan w = {.lw = lw};
 
 	lw->window.n = 0;
-	if (loop_writes_input(lw->k))
-		return;
+	if (loop_writes_input(lw->k) || lw_has_abreast(lw, n))
+		return; /* rows abreast need the registers */
 	w.with = arena_array(lw->a, const ix_form *, lw->k->n_vars + 1);
 	for (int32_t i = 0; i < lw->k->n_vars; i++)
 		w.with[i] = ix_axis(lw->s->x, lw->dom, i);

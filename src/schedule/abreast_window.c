@@ -17,7 +17,8 @@
  * At most so many rows as a quarter of the registers, of those that divide the rows
  * of all blocks, or all rows of a small image. Windows of rows near a border have terms
  * outside of the image, under conditions, and so they have blocks of their own; those
- * of large windows are not written out.
+ * of large images, of which these are a small part, and of large windows are not written
+ * out.
  */
 #include "schedule/local.h"
 
@@ -27,7 +28,7 @@ enum { PIECES = 3 }; /* of the rows: those in the middle, and those near borders
 struct nest {
 	loop_node *rows, *lanes, *sum; /* sum: the outermost loop of the terms */
 	const loop_node *term;
-	int64_t terms; /* .. of the window */
+	int64_t terms; /* .. of the window, more if each of them is an expression */
 	bool may_fit;  /* chunks may have other numbers of rows */
 };
 
@@ -41,6 +42,7 @@ static bool is_plain(const loop_node *n)
 static bool find_terms(const loop_kernel *k, struct nest *w)
 {
 	const loop_node *n = w->sum;
+	const expr *e;
 
 	w->terms = 1;
 	for (; loop_is_loop(n); n = n->child[0]) {
@@ -52,7 +54,14 @@ static bool find_terms(const loop_kernel *k, struct nest *w)
 			return false;
 	}
 	w->term = n;
-	return n->kind == LOOP_STMT;
+	if (n->kind != LOOP_STMT)
+		return false;
+	e = k->eqn[n->eqn].body[0];
+	if (e->kind == EX_SELECT)
+		e = e->arg[1];
+	if (e->flops > 1)
+		w->terms *= e->flops; /* as much is written out */
+	return true;
 }
 
 /* Is the leaf a statement without a sum of its own, in memory or in registers? */
@@ -101,12 +110,15 @@ static void on_read(void *arg, const expr *e)
 {
 	struct overlap *o = arg;
 	const loop_kernel *k = o->k;
-	int32_t row = o->w->rows->var;
-	int64_t s, t;
+	int32_t row = o->w->rows->var, lane = o->w->lanes->var;
+	int64_t s = 0, t;
 
 	if (e->kind != EX_READ)
 		return;
-	o->elsewhere |= ix_has_fun(e->form);
+	/* elements that lanes gather are dearer than what rows share */
+	o->elsewhere |= ix_has_fun(e->form) ||
+			!ix_stride(e->form, lane, k->var[lane].extent, &s) ||
+			s < 0 || s > 2;
 	if (!ix_stride(e->form, row, k->var[row].extent, &s) || s == 0)
 		return;
 	for (const loop_node *n = o->w->sum; loop_is_loop(n); n = n->child[0]) {
@@ -171,7 +183,8 @@ static int64_t rows_of(loop_kernel *k, struct nest *w)
 		;
 	if (rows < 2) {
 		loop_decide(k, DECIDE_ABREAST_WHOLE, w->rows->var, w->term->eqn, most, 0);
-	} else if ((double)((rows - 1) * o.step + o.extent) >
+	} else if (rows < k->var[w->rows->var].extent &&
+		   (double)((rows - 1) * o.step + o.extent) >
 		   (double)(rows * o.extent) * m->schedule.window_share) {
 		loop_decide(k, DECIDE_ABREAST_SHARE, w->rows->var, w->term->eqn, rows, 0);
 		rows = 1;
@@ -279,6 +292,7 @@ static int32_t pieces(
 {
 	int64_t extent = k->var[w->rows->var].extent, at[PIECES + 1] = {0, 0, 0, extent};
 
+	const machine_schedule *m = &k->machine->schedule;
 	struct border b = {k, w, 0, extent};
 	int32_t n = 0;
 
@@ -297,7 +311,8 @@ static int32_t pieces(
 		out[n]->hi = at[i + 1];
 		loop_node_adopt(k->a, out[n], abreast(k, w, rows));
 		if (i != 1 && (at[i + 1] - at[i] > rows ||
-			rows * w->terms * 2 > k->machine->schedule.window_terms))
+			extent > rows * m->window_part ||
+			rows * w->terms * 2 > m->window_terms))
 			/* the block, its lanes, and in them the sum */
 			out[n]->child[0]->child[0]->child[1]->unroll = 0;
 		if (n > 0)
