@@ -533,8 +533,6 @@ val lw_always(lowering *lw, const loop_node *n, const expr *c);
 void lw_masks_in_front(lowering *lw, const loop_node *n, bool digits);
 /* .. and what the rows of n, which are summed abreast, read alike */
 void lw_rows_in_front(lowering *lw, const loop_node *n);
-/* Does n, or a loop in it, walk sums that stand abreast in registers? */
-bool lw_has_abreast(lowering *lw, const loop_node *n);
 
 /* lower_nest.c */
 void lw_nest(lowering *lw, loop_node *const *list, int32_t n);

@@ -64,18 +64,6 @@ static void read_in_front(void *arg, const expr *e)
 	}
 }
 
-bool lw_has_abreast(lowering *lw, const loop_node *n)
-{
-	int32_t buf = loop_is_loop(n) ? -1 : lw->k->buf_of[n->eqn][0];
-
-	if (buf >= 0 && lw->k->buf[buf].where == LOOP_REGISTER && lw->k->buf[buf].elems > 1)
-		return true;
-	for (int32_t i = 0; i < n->n_child; i++)
-		if (lw_has_abreast(lw, n->child[i]))
-			return true;
-	return false;
-}
-
 void lw_rows_in_front(lowering *lw, const loop_node *n)
 {
 	struct rows r = {lw, (loop_set)1 << n->var};

@@ -107,8 +107,10 @@ bool lw_adds_product(lowering *lw, const loop_node *n, const struct place_of *at
 	if (lw->path.n > 0 || !find(lw, &lw->k->eqn[n->eqn], &p))
 		return false;
 	open = open_shared(lw, &p);
-	if (open < 0)
+	if (open < 0) {
+		lw_release(lw, m);
 		return true;
+	}
 	c = own_condition(lw, &p);
 	x = lw_side(lw, p.x, c, p.all);
 	y = lw_side(lw, p.y, c, p.all);

@@ -189,7 +189,7 @@ void lw_open_windows(lowering *lw, const loop_node *n)
 	struct scan w = {.lw = lw};
 
 	lw->window.n = 0;
-	if (loop_writes_input(lw->k) || lw_has_abreast(lw, n))
+	if (loop_writes_input(lw->k) || loop_has_abreast(lw->k, n))
 		return; /* rows abreast need the registers */
 	w.with = arena_array(lw->a, const ix_form *, lw->k->n_vars + 1);
 	for (int32_t i = 0; i < lw->k->n_vars; i++)

@@ -369,6 +369,8 @@ void loop_walk(arena *a, const expr *e, loop_visit *fn, void *arg);
 /* Is each iteration of the loop, in each piece of the blocks around it, written out? Its
  * first twin has no fewer. */
 bool loop_is_written_out(const loop_kernel *k, const loop_node *n);
+/* Does n, or a node in it, set values that stand abreast in registers? */
+bool loop_has_abreast(const loop_kernel *k, const loop_node *n);
 static inline const loop_node *loop_first(const loop_node *n)
 {
 	return n != NULL && n->twin != NULL ? n->twin : n;

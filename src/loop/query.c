@@ -384,3 +384,15 @@ bool loop_is_written_out(const loop_kernel *k, const loop_node *n)
 	}
 	return cut ? ends : length == size;
 }
+
+bool loop_has_abreast(const loop_kernel *k, const loop_node *n)
+{
+	int32_t buf = loop_is_loop(n) ? -1 : k->buf_of[n->eqn][0];
+
+	if (buf >= 0 && k->buf[buf].where == LOOP_REGISTER && k->buf[buf].elems > 1)
+		return true;
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (loop_has_abreast(k, n->child[i]))
+			return true;
+	return false;
+}

@@ -179,7 +179,7 @@ static int64_t rows_of(loop_kernel *k, struct nest *w)
 	if (most < 1)
 		return 1;
 	rows = whole_image(k, w);
-	for (rows = rows > 1 ? rows : most; !is_whole(k, w, rows); rows--)
+	for (rows = rows > 1 ? rows : most; rows > 1 && !is_whole(k, w, rows); rows--)
 		;
 	if (rows < 2) {
 		loop_decide(k, DECIDE_ABREAST_WHOLE, w->rows->var, w->term->eqn, most, 0);
@@ -188,12 +188,14 @@ static int64_t rows_of(loop_kernel *k, struct nest *w)
 		   (double)(rows * o.extent) * m->schedule.window_share) {
 		loop_decide(k, DECIDE_ABREAST_SHARE, w->rows->var, w->term->eqn, rows, 0);
 		rows = 1;
-	} else
+	} else {
 		loop_decide(k, DECIDE_ABREAST_WINDOW, w->rows->var, w->term->eqn, rows, 0);
+	}
 	return rows;
 }
 
-/* Gives chunks whole blocks of rows: of those sizes that divide all rows, the next one. */
+/* Gives chunks whole blocks of rows: as many as they have, or the next number of which
+ * all rows are a multiple. */
 static void fit_chunks(loop_kernel *k, loop_phase *ph, const loop_node *n, int64_t rows)
 {
 	int64_t extent = k->var[n->var].extent;
@@ -291,7 +293,6 @@ static int32_t pieces(
 	loop_kernel *k, const struct nest *w, int64_t rows, loop_node **out)
 {
 	int64_t extent = k->var[w->rows->var].extent, at[PIECES + 1] = {0, 0, 0, extent};
-
 	const machine_schedule *m = &k->machine->schedule;
 	struct border b = {k, w, 0, extent};
 	int32_t n = 0;
