@@ -23,6 +23,7 @@
 #include "schedule/local.h"
 
 enum { PIECES = 3 }; /* of the rows: those in the middle, and those near borders */
+enum { MOST_UNROLLED = 16 }; /* iterations that a loop may write out (verify_lanes.c) */
 
 /* The nest. */
 struct nest {
@@ -47,6 +48,7 @@ static bool find_terms(const loop_kernel *k, struct nest *w)
 	w->terms = 1;
 	for (; loop_is_loop(n); n = n->child[0]) {
 		if (!is_plain(n) || n->lanes > 1 || n->n_child != 1 ||
+			k->var[n->var].extent > MOST_UNROLLED ||
 			loop_length(k, n) != k->var[n->var].extent)
 			return false;
 		w->terms *= k->var[n->var].extent;
